@@ -1,0 +1,9 @@
+//! The sans-IO driver (SPEC 5, 6): the only writer of observed state. It folds inputs, runs passes, records an
+//! operation as pending before it leaves, and computes the next wake-up. It performs nothing, awaits nothing and reads
+//! no clock.
+
+pub mod id;
+pub mod io;
+pub mod policy;
+pub mod record;
+pub mod shape;
