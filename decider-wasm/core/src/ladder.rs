@@ -3,7 +3,9 @@
 //! A rule that names several alternatives has a row for each. `ANY` stands for every value the contract lists; what it
 //! does not list matches the last row only, so nothing follows from unknown facts.
 
-use crate::facts::{Address, Aim, Column, Doubt, Effect, Facts, Flight, Lease, Look, Restart, Session, Standing, Wanted};
+use crate::facts::{
+    Address, Aim, Column, Doubt, Effect, Facts, Flight, Lease, Look, Restart, Session, Standing, Wanted,
+};
 use crate::{HoldKind, NodeRow, Verb};
 
 /// What a row decides.

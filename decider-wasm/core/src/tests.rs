@@ -134,8 +134,10 @@ fn render() -> String {
         .into_iter()
         .map(|line| line.into_iter().map(|word| if word == node { "(node)".to_string() } else { word }).collect())
         .collect();
-    let widths: Vec<usize> = (0..lines[0].len()).map(|at| lines.iter().map(|line| line[at].len()).max().unwrap()).collect();
-    let mut text = format!("The ladder. The first row that matches wins. -: any known value; *: anything; (node): {node}.\n\n");
+    let widths: Vec<usize> =
+        (0..lines[0].len()).map(|at| lines.iter().map(|line| line[at].len()).max().unwrap()).collect();
+    let mut text =
+        format!("The ladder. The first row that matches wins. -: any known value; *: anything; (node): {node}.\n\n");
     for line in &lines {
         let mut out = String::new();
         for (word, width) in line.iter().zip(&widths) {
