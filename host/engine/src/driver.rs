@@ -240,9 +240,9 @@ impl Driver {
     /// When the driver wants [`Input::Tick`] at the latest; `None` when only an input can change anything.
     pub fn requeue_at(&self) -> Option<Millis> {
         let timers = self.timers.first().map(|(at, _)| *at);
-        let reaps = self.state.reaps.values().filter_map(|reap| match &reap.pending {
-            Some(pending) => Some(pending.deadline_ms),
-            None => Some(reap.next_effect_at.unwrap_or(self.now)),
+        let reaps = self.state.reaps.values().map(|reap| match &reap.pending {
+            Some(pending) => pending.deadline_ms,
+            None => reap.next_effect_at.unwrap_or(self.now),
         });
         let gate = self.pass_retry_at.filter(|_| self.queued && self.pass.is_none());
         reaps.chain(timers).chain(self.wake_at).chain(gate).min()

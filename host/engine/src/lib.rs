@@ -5,6 +5,7 @@
 pub mod driver;
 mod fold;
 pub mod id;
+pub mod invariants;
 pub mod io;
 pub mod ledger;
 pub mod mutation;

@@ -463,6 +463,11 @@ impl Driver {
         }
     }
 
+    /// The snapshot of one node, as an isolating pass would see it.
+    pub fn lone_snapshot(&self, node: NodeId) -> Snapshot {
+        self.snapshot(&[node])
+    }
+
     /// The snapshot of the whole fleet at the last folded instant, as a full pass would see it.
     pub fn whole_snapshot(&self) -> Snapshot {
         let nodes: Vec<NodeId> = (0..self.state.slots.len())

@@ -146,7 +146,7 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
     let Some(decision) = &slot.decision else { return ("a decision".into(), None) };
     let Some(node) = &slot.node else { return ("a decision".into(), None) };
     if let Some(pending) = &node.pending {
-        return (format!("{}", pending.operation.request.kind().label()), Some(pending.deadline_ms));
+        return (pending.operation.request.kind().label().into(), Some(pending.deadline_ms));
     }
     match decision.hold {
         None => (decision.verb.label().into(), None),
