@@ -215,6 +215,10 @@ impl Driver {
                 Ok(())
             }
             Input::Tick => Ok(()),
+            Input::Resync => {
+                self.queued = true;
+                Ok(())
+            }
         };
         if folded.is_err() && self.outputs.is_empty() && self.submits.is_empty() && self.pass.is_none() {
             // Refused: time has not passed either.

@@ -303,6 +303,8 @@ pub enum Input {
     DeciderChanged(DeciderIdentity),
     /// Time passed: whatever is due fires.
     Tick,
+    /// The periodic safety net: a pass, though nothing is known to be due.
+    Resync,
 }
 
 /// What comes out of the driver, in this order; all of it before the next input.
