@@ -105,7 +105,7 @@ impl Driver {
         };
         let superseded = self.mutated(Mutation::FoldSuperseded) && self.state.holder(id.attempt).is_none();
         let forgets = self.mutated(Mutation::ForgetLease);
-        let overtakes = self.mutated(Mutation::DropOvertaking) && self.overtakes(id.attempt);
+        let overtakes = self.mutated(Mutation::DropOvertaking) && self.overtakes(id);
         let policy = self.policy;
         let now = self.now;
         let settles = self.settles(node);
@@ -224,10 +224,12 @@ impl Driver {
         }
     }
 
-    /// Whether an older attempt's operation is still in flight (for the mutation of S13).
-    fn overtakes(&self, attempt: AttemptId) -> bool {
-        let held = self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
-        held.into_iter().any(|node| node.attempt < attempt && node.pending.is_some())
+    /// Whether an older attempt's operation of the same kind is still in flight (for the mutation of S13).
+    fn overtakes(&self, id: OperationId) -> bool {
+        let in_flight = |node: &ManagedNode| node.pending.as_ref().map(|pending| pending.operation.request.kind());
+        let nodes = || self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
+        let kind = nodes().find(|node| node.attempt == id.attempt).and_then(in_flight);
+        nodes().any(|node| node.attempt < id.attempt && node.pending.is_some() && in_flight(node) == kind)
     }
 
     pub(crate) fn node_mut(&mut self, node: NodeId) -> Option<&mut ManagedNode> {
