@@ -1,3 +1,4 @@
 //! The host.
 pub mod backends;
+pub mod cli;
 pub mod fleet;

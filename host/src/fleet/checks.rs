@@ -5,8 +5,9 @@ use std::path::{Component, Path};
 /// The longest length of time a fleet file can ask for: ten years, in milliseconds.
 pub const MAX_DURATION_MS: u64 = 10 * 365 * 24 * 3_600 * 1_000;
 
-/// A length of time in milliseconds, from a text such as `500ms` or `1m 30s`.
-pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
+/// A length of time in milliseconds, from a text such as `500ms` or `1m 30s`: at least 1 ms, at most
+/// [`MAX_DURATION_MS`].
+pub fn duration_ms(text: &str) -> Result<u64, String> {
     const EXAMPLES: &str = "write a number with a unit, such as \"500ms\", \"10s\" or \"1m 30s\"";
     if text.trim_start().starts_with('-') {
         return Err("a length of time cannot be negative".into());

@@ -23,10 +23,9 @@ use engine::shape::{ClusterShape, GroupShape, ShapeError, Template};
 use toml::de::{DeTable, DeValue};
 use toml_parser::lexer::TokenKind;
 
-pub use checks::MAX_DURATION_MS;
-use error::cut;
-pub(crate) use error::escape;
+pub use checks::{MAX_DURATION_MS, duration_ms};
 pub use error::{ContentError, Finding, FleetError, MAX_FINDINGS, Problem, Related};
+pub(crate) use error::{cut, escape};
 pub use group::{DEFAULT_JOIN_INTERVAL_MS, DEFAULT_JOIN_TIMEOUT_MS, DEFAULT_PROVIDER};
 pub use policy::MAX_NODES;
 pub use render::{ErrorReport, ErrorReportEntry, render, report};

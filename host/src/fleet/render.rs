@@ -28,8 +28,8 @@ pub fn render(error: &FleetError, color: bool) -> String {
         let count = one.lines().count() + 1;
         if at > 0 && lines + count > MAX_LINES {
             let more = content.findings.len() - at;
-            let plus = if content.findings.len() == super::MAX_FINDINGS { " or more" } else { "" };
-            text.push_str(&format!("\n\n{more}{plus} more of this kind"));
+            let noun = if more == 1 { "error" } else { "errors" };
+            text.push_str(&format!("\n\nand {more} more {noun}"));
             break;
         }
         if at > 0 {
@@ -48,14 +48,20 @@ fn title(text: &str) -> Group<'_> {
 fn report_of<'a>(content: &'a ContentError, finding: &'a Finding) -> Group<'a> {
     let source = &content.source;
     let path = escape(&content.path.display().to_string());
-    let origin = Origin::path(path).line(finding.line).char_column(finding.column);
-    let mut group = Level::ERROR.primary_title(finding.message()).element(origin);
-    let primary = Excerpt::of(source, &finding.span);
-    let related = finding.related.as_ref().map(|related| (Excerpt::of(source, &related.span), related.label));
-    if let Some((excerpt, label)) = related {
-        group = group.element(excerpt.snippet(AnnotationKind::Context, Some(label)));
-    }
-    group = group.element(primary.snippet(AnnotationKind::Primary, None));
+    let title = Level::ERROR.primary_title(finding.message());
+    let mut group = match both(source, finding) {
+        Some(snippet) => title.element(snippet.path(path)),
+        None => {
+            let excerpt = Excerpt::of(source, &finding.span);
+            if excerpt.is_cut {
+                // The renderer counts columns in what it is given; here that is not where the line begins.
+                let origin = Origin::path(path).line(finding.line).char_column(finding.column);
+                title.element(origin).element(excerpt.snippet())
+            } else {
+                title.element(excerpt.snippet().path(path))
+            }
+        }
+    };
     if let Problem::UnknownField { expected, nearest, .. } = &finding.problem {
         if let Some(nearest) = nearest {
             group = group.element(Level::HELP.message(format!("did you mean `{nearest}`?")));
@@ -73,6 +79,7 @@ struct Excerpt {
     line: usize,
     text: String,
     span: Range<usize>,
+    is_cut: bool,
 }
 
 impl Excerpt {
@@ -108,17 +115,30 @@ impl Excerpt {
                     .sum::<usize>()
         };
         let span = cells(from)..cells(to.min(right));
-        Excerpt { line, span, text: format!("{head}{shown}{tail}") }
+        Excerpt { line, span, is_cut: left > 0, text: format!("{head}{shown}{tail}") }
     }
 
-    fn snippet<'a>(self, kind: AnnotationKind, label: Option<&'a str>) -> Snippet<'a, Annotation<'a>> {
-        let annotation = kind.span(self.span);
-        let annotation = match label {
-            Some(label) => annotation.label(label),
-            None => annotation,
-        };
+    fn snippet<'a>(self) -> Snippet<'a, Annotation<'a>> {
+        let annotation = AnnotationKind::Primary.span(self.span);
         Snippet::source(self.text).line_start(self.line).annotation(annotation)
     }
+}
+
+/// The place and the one that belongs to it, in one picture; `None` when there is no second one or it gets too large.
+fn both<'a>(source: &'a str, finding: &'a Finding) -> Option<Snippet<'a, Annotation<'a>>> {
+    let related = finding.related.as_ref()?;
+    let first = related.span.start.min(finding.span.start);
+    let last = related.span.end.max(finding.span.end);
+    let start = source.get(..first)?.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = source.get(last..)?.find('\n').map_or(source.len(), |newline| last + newline);
+    let text = source.get(start..end)?;
+    if text.len() > 64 << 10 || text.lines().any(|line| line.len() > LINE_CHARS) || text.starts_with('\u{feff}') {
+        return None;
+    }
+    let within = |span: &Range<usize>| span.start - start..span.end - start;
+    let primary = AnnotationKind::Primary.span(within(&finding.span));
+    let context = AnnotationKind::Context.span(within(&related.span)).label(related.label);
+    Some(Snippet::source(text).line_start(super::position(source, start).0).annotations([primary, context]))
 }
 
 fn char_back(text: &str, from: usize, chars: usize) -> usize {

@@ -261,6 +261,8 @@ fn duplicate_ids_show_both_places() {
     let found = finding(&text);
     assert_eq!((found.field.as_str(), found.value.as_str(), found.line), ("group[1].id", "\"web\"", 10));
     assert_eq!(&text[found.related.unwrap().span], "\"web\"");
+    let shown = render(&parse(&text).unwrap_err().into(), false);
+    assert!(shown.contains("--> fleet.toml:10:6") && shown.contains("the first one"), "{shown}");
 }
 
 #[test]
