@@ -1,11 +1,72 @@
 //! The pure decider: one snapshot in, one plan out (SPEC 1, 4).
-#![cfg_attr(not(feature = "serde"), no_std)]
+//!
+//! **Purity contract**: [`reconcile`] is a function of its argument and of nothing else. It reads no clock, randomness,
+//! environment, file or network, keeps nothing between calls, iterates no hash map, and never panics, whatever bytes the
+//! columns hold. What it decides for a node depends on that node's row and on `now` alone (S12).
+#![cfg_attr(not(any(test, feature = "serde", feature = "component")), no_std)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod codes;
+pub mod facts;
+pub mod ladder;
+#[cfg(test)]
+mod tests;
 mod types;
+
+use alloc::{string::ToString, vec};
 
 pub use codes::*;
 pub use types::*;
+
+use facts::Facts;
+use ladder::{RULES, Verdict, first_match};
+
+/// The version of the contract (`wit/decider.wit`) that these types speak.
+pub const CONTRACT: &str = "1.0.0";
+
+/// What the built-in decider says of itself.
+pub fn describe() -> Description {
+    Description {
+        name: "ladder".to_string(),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        contract: CONTRACT.to_string(),
+        rules: RULES
+            .iter()
+            .map(|(id, sentence)| Rule { id: (*id).to_string(), sentence: (*sentence).to_string() })
+            .collect(),
+    }
+}
+
+/// Decides every node of a snapshot, each by the first row of the ladder that matches its facts.
+pub fn reconcile(snapshot: &Snapshot) -> Plan {
+    let nodes = &snapshot.nodes;
+    let rows = nodes.len();
+    let mut decisions = Decisions {
+        node: nodes.node[..rows].to_vec(),
+        attempt: nodes.attempt[..rows].to_vec(),
+        rule: vec![0; rows],
+        verb: vec![0; rows],
+        hold: vec![0; rows],
+        until: vec![0; rows],
+    };
+    let mut wake_at_ms = u64::MAX;
+    let out = decisions.rule.iter_mut().zip(&mut decisions.verb).zip(&mut decisions.hold).zip(&mut decisions.until);
+    for (row, (((rule, verb), hold), until)) in nodes.rows().zip(out) {
+        let decided = first_match(Facts::of(&row, snapshot.now_ms));
+        *rule = decided.rule;
+        match decided.then {
+            Verdict::Act(act) => *verb = act.code(),
+            Verdict::Hold(kind, ends) => {
+                let at = ends.of(&row);
+                *hold = kind.code();
+                *until = at;
+                if at != 0 && at < wake_at_ms {
+                    wake_at_ms = at;
+                }
+            }
+        }
+    }
+    Plan { wake_at_ms: if wake_at_ms == u64::MAX { 0 } else { wake_at_ms }, decisions }
+}

@@ -279,10 +279,29 @@ macro_rules! columns {
     };
 }
 
-columns!(Nodes, NodeRow {
-    node, attempt, group, slot, stage, intent, template, desired_template, live, progress, pending, pending_deadline,
-    ambiguous, failures, next_effect_at, probe_at, restart_at, stage_deadline,
-});
+columns!(
+    Nodes,
+    NodeRow {
+        node,
+        attempt,
+        group,
+        slot,
+        stage,
+        intent,
+        template,
+        desired_template,
+        live,
+        progress,
+        pending,
+        pending_deadline,
+        ambiguous,
+        failures,
+        next_effect_at,
+        probe_at,
+        restart_at,
+        stage_deadline,
+    }
+);
 columns!(Decisions, DecisionRow { node, attempt, rule, verb, hold, until });
 
 impl NodeRow {

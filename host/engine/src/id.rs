@@ -28,8 +28,8 @@ impl fmt::Display for AttemptId {
 pub struct OperationId {
     /// The attempt it works for.
     pub attempt: AttemptId,
-    /// Its number within the attempt, from 1.
-    pub sequence: u32,
+    /// Its number within the attempt, from 1; from `epoch * 1_000_000` for attempts of an earlier start of the host.
+    pub sequence: u64,
 }
 
 impl fmt::Display for OperationId {

@@ -230,6 +230,15 @@ pub enum OperationStatus {
     Ambiguous,
 }
 
+/// Which decider is in force, and which rules it may cite.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeciderIdentity {
+    /// The digest of its bytes, such as `sha256:…`; `native` for the built-in one outside the sandbox.
+    pub digest: String,
+    /// Its rules, in the order of the indices in plans.
+    pub rules: Vec<decider::Rule>,
+}
+
 /// Why a pass has no plan: the sandbox's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeciderFailure {
@@ -242,6 +251,8 @@ pub struct DeciderFailure {
 }
 
 /// What goes into the driver.
+// A plan is the largest and the most frequent one: boxing it would cost every pass an allocation.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Input {
     /// A new desired shape.
@@ -289,7 +300,7 @@ pub enum Input {
         result: Result<Plan, DeciderFailure>,
     },
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
-    DeciderChanged,
+    DeciderChanged(DeciderIdentity),
     /// Time passed: whatever is due fires.
     Tick,
 }

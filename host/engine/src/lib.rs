@@ -2,8 +2,19 @@
 //! operation as pending before it leaves, and computes the next wake-up. It performs nothing, awaits nothing and reads
 //! no clock.
 
+pub mod driver;
+mod fold;
 pub mod id;
+pub mod invariants;
 pub mod io;
+pub mod ledger;
+pub mod mutation;
+mod pass;
 pub mod policy;
 pub mod record;
+pub mod schedule;
 pub mod shape;
+pub mod state;
+mod sweep;
+pub mod validate;
+pub mod view;

@@ -1,0 +1,559 @@
+//! Passes (SPEC 5, 9): a snapshot out, a plan in, checked whole, then applied. Where the decider fails, the snapshot is
+//! halved until the nodes that provoke it stand alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use decider::{
+    DecisionRow, HoldKind, Intent, NO_INDEX, NodeRow, Nodes, OperationKind, Plan, Snapshot, Stage, Verb, live,
+};
+
+use crate::driver::{Driver, DriverError};
+use crate::id::{AttemptId, Millis, NodeId};
+use crate::io::{CreateRequest, DeciderFailure, Notice, Operation, Output, Promise, Request};
+use crate::ledger::Status;
+use crate::mutation::Mutation;
+use crate::schedule::{after, backoff_ms};
+use crate::state::{ClusterState, Decision, ManagedNode, Pending, Quarantine, Slot};
+use crate::validate::check_plan;
+
+/// Passes in a row without any input before the driver says that they never come to rest.
+const MAX_CHAIN: u32 = 64;
+/// Calls of the decider in one pass, when it fails and nodes are isolated.
+const MAX_CALLS: u32 = 64;
+/// A plan cannot ask to be made again sooner than this.
+const MIN_WAKE_MS: u64 = 100;
+
+/// The pass in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    /// The decider call that is awaited.
+    call: u64,
+    shape_revision: u64,
+    snapshot: Arc<Snapshot>,
+    /// The nodes of that call, and the revision each had.
+    part: Vec<(NodeId, u64)>,
+    /// What is still to be decided, the next part last.
+    rest: Vec<Vec<NodeId>>,
+    calls_left: u32,
+    /// An empty snapshot is being tried, to learn whether the decider fails for any.
+    probing: Option<(Vec<NodeId>, DeciderFailure)>,
+    /// The empty snapshot was answered: it is nodes that provoke the failure.
+    nodes_provoke: bool,
+    wake_at: Option<Millis>,
+    changed: Vec<NodeId>,
+    newly_held: Vec<(DeciderFailure, Vec<String>)>,
+    /// Some node was not decided: the generation is not evaluated whole.
+    partial: bool,
+}
+
+impl Driver {
+    /// Starts a pass if one is queued and none runs.
+    pub(crate) fn start_pass(&mut self) {
+        if !self.queued || self.pass.is_some() || self.state.desired.is_none() {
+            return;
+        }
+        if self.pass_retry_at.is_some_and(|at| at > self.now) {
+            return;
+        }
+        self.queued = false;
+        self.pass_retry_at = None;
+        self.wake_at = None;
+        self.chain = self.chain.saturating_add(1);
+        let now = self.now;
+        let mut whole = Vec::new();
+        let mut rest = Vec::new();
+        let mut partial = false;
+        for (at, slot) in self.state.slots.iter().enumerate() {
+            if slot.desired.is_none() && slot.node.is_none() {
+                continue;
+            }
+            let node = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
+            match &slot.quarantine {
+                None => whole.push(node),
+                // What failed is tried alone, so that it cannot fail the others again.
+                Some(held) if held.revision != slot.revision || held.retry_at <= now => rest.push(vec![node]),
+                Some(_) => partial = true,
+            }
+        }
+        rest.push(whole);
+        let mut pass = Pass {
+            call: 0,
+            shape_revision: self.shape_revision,
+            snapshot: Arc::new(Snapshot::default()),
+            part: Vec::new(),
+            rest,
+            calls_left: MAX_CALLS,
+            probing: None,
+            nodes_provoke: false,
+            wake_at: None,
+            changed: Vec::new(),
+            newly_held: Vec::new(),
+            partial,
+        };
+        let first = pass.rest.pop().unwrap_or_default();
+        self.ask(&mut pass, first);
+        self.pass = Some(pass);
+    }
+
+    /// Asks the decider about some nodes.
+    fn ask(&mut self, pass: &mut Pass, nodes: Vec<NodeId>) {
+        pass.call = self.next_call;
+        self.next_call += 1;
+        self.stats.decider_calls += 1;
+        pass.calls_left = pass.calls_left.saturating_sub(1);
+        pass.snapshot = Arc::new(self.snapshot(&nodes));
+        pass.part =
+            nodes.into_iter().map(|node| (node, self.state.slot(node).map_or(0, |slot| slot.revision))).collect();
+        self.outputs.push_back(Output::Decide { call: pass.call, snapshot: pass.snapshot.clone() });
+    }
+
+    /// The decider answered.
+    pub(crate) fn fold_decided(&mut self, call: u64, result: Result<Plan, DeciderFailure>) -> Result<(), DriverError> {
+        let Some(mut pass) = self.pass.take_if(|pass| pass.call == call) else {
+            self.stats.stale_plans += 1;
+            return Ok(());
+        };
+        let checked = result.and_then(|plan| match check_plan(&plan, &pass.snapshot, self.decider.rules.len()) {
+            Ok(()) => Ok(plan),
+            Err(error) => Err(DeciderFailure {
+                decider: self.decider.digest.clone(),
+                class: "invalid-plan".into(),
+                detail: error.to_string(),
+            }),
+        });
+        match (checked, pass.probing.take()) {
+            (Ok(_), Some((part, failure))) => {
+                pass.nodes_provoke = true;
+                self.isolate(&mut pass, part, failure);
+            }
+            (Ok(plan), None) => self.apply(&mut pass, &plan),
+            (Err(failure), Some(_)) => return self.fail_pass(failure),
+            (Err(failure), None) => {
+                let part: Vec<NodeId> = pass.part.iter().map(|(node, _)| *node).collect();
+                let known =
+                    part.iter().all(|node| self.state.slot(*node).is_some_and(|slot| slot.quarantine.is_some()));
+                if part.is_empty() {
+                    return self.fail_pass(failure);
+                }
+                if pass.nodes_provoke || known {
+                    self.isolate(&mut pass, part, failure);
+                } else {
+                    self.ask(&mut pass, Vec::new());
+                    pass.probing = Some((part, failure));
+                    self.pass = Some(pass);
+                    return Ok(());
+                }
+            }
+        }
+        while let Some(next) = pass.rest.pop() {
+            if next.is_empty() {
+                continue;
+            }
+            self.ask(&mut pass, next);
+            self.pass = Some(pass);
+            return Ok(());
+        }
+        self.finish_pass(pass)
+    }
+
+    /// Halves the nodes for which the decider failed; one that stands alone is held, with the error as its reason.
+    fn isolate(&mut self, pass: &mut Pass, part: Vec<NodeId>, failure: DeciderFailure) {
+        pass.partial = true;
+        if part.len() > 1 && pass.calls_left > 1 {
+            let mut left = part;
+            let right = left.split_off(left.len() / 2);
+            pass.rest.push(right);
+            pass.rest.push(left);
+            return;
+        }
+        let (now, policy) = (self.now, self.policy.clone());
+        let mut fresh = Vec::new();
+        for node in part {
+            let Some(slot) = self.slot_mut(node) else { continue };
+            let before = slot.quarantine.take();
+            let tries = before.as_ref().map_or(0, |held| held.tries).saturating_add(1);
+            if before.is_none_or(|held| held.failure != failure || held.revision != slot.revision) {
+                fresh.push(slot.name.clone());
+            }
+            let wait = backoff_ms(&policy, AttemptId(0), tries).max(1);
+            slot.quarantine = Some(Quarantine {
+                revision: slot.revision,
+                failure: failure.clone(),
+                retry_at: after(now, wait),
+                tries,
+            });
+            self.arm(node);
+        }
+        if !fresh.is_empty() {
+            match pass.newly_held.iter_mut().find(|(known, _)| known.class == failure.class) {
+                Some((_, names)) => names.extend(fresh),
+                None => pass.newly_held.push((failure, fresh)),
+            }
+        }
+    }
+
+    /// The decider fails for every snapshot: state is unchanged, everything holds, reported once per change.
+    fn fail_pass(&mut self, failure: DeciderFailure) -> Result<(), DriverError> {
+        self.queued = true;
+        self.gate_passes();
+        if self.reported.as_ref() != Some(&failure) {
+            self.reported = Some(failure.clone());
+            self.notice(Notice::DeciderFailed { nodes: Vec::new(), failure });
+        }
+        Ok(())
+    }
+
+    fn finish_pass(&mut self, pass: Pass) -> Result<(), DriverError> {
+        self.stats.passes += 1;
+        for (failure, mut nodes) in pass.newly_held {
+            nodes.sort();
+            self.notice(Notice::DeciderFailed { nodes, failure });
+        }
+        let healthy = self.state.slots.iter().all(|slot| slot.quarantine.is_none());
+        if self.reported.take().is_some() && healthy {
+            self.notice(Notice::DeciderRecovered);
+        }
+        if pass.shape_revision == self.shape_revision && !pass.partial {
+            let generation = self.state.desired.as_ref().map_or(0, |shape| shape.generation);
+            self.state.observed_generation = self.state.observed_generation.max(generation);
+            if self.mutated(Mutation::AcceptOlderGeneration) {
+                self.state.observed_generation = generation;
+            }
+        }
+        self.wake_at = pass.wake_at;
+        if self.queued && self.chain >= MAX_CHAIN {
+            let passes = std::mem::take(&mut self.chain);
+            self.gate_passes();
+            let mut nodes: Vec<String> =
+                pass.changed.iter().filter_map(|node| Some(self.state.slot(*node)?.name.clone())).collect();
+            nodes.sort();
+            return Err(DriverError::NeverBlocks { passes, nodes });
+        }
+        self.pass_failures = 0;
+        Ok(())
+    }
+
+    /// Another decider: what failed under the previous one is decided again.
+    pub(crate) fn forget_decider_failures(&mut self) {
+        for slot in &mut self.state.slots {
+            slot.quarantine = None;
+        }
+        self.reported = None;
+        self.pass_retry_at = None;
+        self.pass_failures = 0;
+        self.queued = true;
+    }
+
+    /// Applies a valid plan: node by node, each only if nothing about it changed while the decider ran.
+    fn apply(&mut self, pass: &mut Pass, plan: &Plan) {
+        if pass.shape_revision != self.shape_revision {
+            self.stats.stale_decisions += plan.decisions.len() as u64;
+            self.queued = true;
+            return;
+        }
+        if plan.wake_at_ms != 0 {
+            let at = plan.wake_at_ms.max(self.now.saturating_add(MIN_WAKE_MS));
+            pass.wake_at = Some(pass.wake_at.map_or(at, |other| other.min(at)));
+        }
+        // Ascending, as the snapshot; plans mostly keep that order.
+        let part = std::mem::take(&mut pass.part);
+        for (at, row) in plan.decisions.rows().enumerate() {
+            let node = NodeId(row.node);
+            let revision = match part.get(at) {
+                Some((asked, revision)) if *asked == node => Some(*revision),
+                _ => part.binary_search_by_key(&node, |(asked, _)| *asked).ok().map(|found| part[found].1),
+            };
+            if self.state.slot(node).map(|slot| slot.revision) != revision {
+                self.stats.stale_decisions += 1;
+                pass.partial = true;
+                self.queued = true;
+                continue;
+            }
+            self.apply_one(pass, node, &row);
+        }
+    }
+
+    fn apply_one(&mut self, pass: &mut Pass, node: NodeId, row: &DecisionRow) {
+        let now = self.now;
+        let verb = Verb::from_code(row.verb).unwrap_or(Verb::Hold);
+        let hold = HoldKind::from_code(row.hold);
+        let rule = self.rule_ids.get(usize::from(row.rule)).cloned().unwrap_or_else(|| Arc::from("?"));
+        let Some(slot) = self.slot_mut(node) else { return };
+        slot.quarantine = None;
+        let was_inconsistent = slot.decision.as_ref().is_some_and(|last| last.hold == Some(HoldKind::Person));
+        slot.decision =
+            Some(Decision { rule, verb, hold, until_ms: (row.until != 0).then_some(row.until), at_ms: now });
+        if verb == Verb::Hold {
+            if hold == Some(HoldKind::Person) && !was_inconsistent {
+                let (node, facts) = (slot.name.clone(), facts_text(slot));
+                self.notice(Notice::Inconsistent { node, facts });
+            }
+            if hold == Some(HoldKind::Steady) && self.mutated(Mutation::RestlessPass) {
+                self.transition(node, Verb::LookupEndpoint);
+                self.touch(node);
+            }
+            return;
+        }
+        self.transition(node, verb);
+        pass.changed.push(node);
+        self.touch(node);
+        if self.mutated(Mutation::DispatchTwice) && verb.operation().is_some() {
+            self.transition(node, verb);
+        }
+    }
+
+    /// One driver transition or dispatch. Legal: the plan was checked.
+    fn transition(&mut self, node: NodeId, verb: Verb) {
+        let now = self.now;
+        let kind = verb.operation();
+        if let Some(kind) = kind {
+            return self.dispatch(node, kind);
+        }
+        let early = self.mutated(Mutation::DestroyedTooEarly);
+        let forget = self.mutated(Mutation::ForgetAmbiguous);
+        let replace = self.mutated(Mutation::ReplaceBeforeCleanUp);
+        match verb {
+            Verb::Insert | Verb::Restart => self.begin_attempt(node),
+            Verb::BeginDelete if replace && self.state.slot(node).is_some_and(|slot| slot.desired.is_some()) => {
+                self.begin_attempt(node);
+            }
+            Verb::Reap => {
+                if let Some(slot) = self.slot_mut(node) {
+                    slot.node = None;
+                    slot.decision = None;
+                }
+            }
+            Verb::BeginDelete => {
+                if let Some(held) = self.node_mut(node) {
+                    held.begin_delete(now);
+                    if forget {
+                        held.retry.ambiguous = None;
+                    }
+                    if early {
+                        held.stage = Stage::Destroyed;
+                    }
+                }
+            }
+            Verb::MarkDestroyed => {
+                if let Some(held) = self.node_mut(node) {
+                    held.stage = Stage::Destroyed;
+                    held.endpoint = None;
+                    held.retry.next_effect_at = None;
+                    held.retry.probe_at = None;
+                    held.retry.ambiguous = None;
+                }
+            }
+            Verb::ConvergenceObserved => {
+                if let Some(held) = self.node_mut(node) {
+                    held.stage = Stage::Dormant;
+                    held.progress = decider::Progress::Converged;
+                    held.last_error = None;
+                    held.retry = Default::default();
+                }
+            }
+            Verb::Hold
+            | Verb::CreateLease
+            | Verb::LookupEndpoint
+            | Verb::StartBootstrap
+            | Verb::CancelBootstrap
+            | Verb::DestroyLease => {}
+        }
+    }
+
+    /// A fresh attempt with the latest template; a replacement inherits its predecessor's failures.
+    fn begin_attempt(&mut self, node: NodeId) {
+        let attempt = self.authorise(node);
+        if let Some(slot) = self.slot_mut(node)
+            && let Some(desired) = slot.desired
+        {
+            let failures = slot.node.as_ref().map_or(0, |held| held.retry.failures);
+            slot.node = Some(ManagedNode::fresh(attempt, desired.template, failures));
+        }
+    }
+
+    /// Records an operation as pending; it leaves with the batch (S1).
+    fn dispatch(&mut self, node: NodeId, kind: OperationKind) {
+        let now = self.now;
+        let Some((attempt, name, template, lease, endpoint, session, doubt)) = self.state.slot(node).and_then(|slot| {
+            let held = slot.node.as_ref()?;
+            let template = self.state.templates.get(held.template.0 as usize)?.clone();
+            let (lease, endpoint, session) = (held.lease.clone(), held.endpoint.clone(), held.session.clone());
+            Some((held.attempt, slot.name.clone(), template, lease, endpoint, session, held.retry.ambiguous.clone()))
+        }) else {
+            return;
+        };
+        let key = self.state.key(&name, attempt);
+        let windowed = matches!(self.providers.get(&template.provider), Some(Promise::Windowed { .. }));
+        let request = match (kind, lease, endpoint, session) {
+            (OperationKind::CreateLease, ..) => {
+                let doubt = doubt.filter(|doubt| doubt.kind == OperationKind::CreateLease);
+                let unsettled = doubt.is_some();
+                // The same bytes as before, if there was a before.
+                let create = doubt
+                    .and_then(|doubt| doubt.request)
+                    .unwrap_or_else(|| Arc::new(CreateRequest { key: key.clone(), template: template.clone() }));
+                if unsettled && windowed { Request::SettleCreate(create) } else { Request::CreateLease(create) }
+            }
+            (OperationKind::LookupEndpoint, Some(lease), ..) => Request::LookupEndpoint { lease },
+            (OperationKind::StartBootstrap, Some(lease), Some(endpoint), _) => {
+                Request::StartBootstrap { lease, endpoint, template: template.clone() }
+            }
+            (OperationKind::CancelBootstrap, Some(lease), _, Some(session)) => {
+                Request::CancelBootstrap { lease, session }
+            }
+            (OperationKind::DestroyLease, Some(lease), ..) => Request::DestroyLease { lease },
+            _ => return,
+        };
+        let id = self.next_operation(attempt);
+        let deadline_ms = after(now, self.policy.deadlines.of(kind));
+        let operation = Operation { id, key, provider: template.provider.clone(), request, deadline_ms };
+        if let Some(held) = self.node_mut(node) {
+            if kind == OperationKind::CreateLease && held.climbs() {
+                held.stage = Stage::LeaseRequested;
+            }
+            if kind == OperationKind::StartBootstrap {
+                held.early.clear();
+            }
+            held.pending =
+                Some(Pending { operation: operation.clone(), sent_ms: now, status: Status::Running, deadline_ms });
+        }
+        self.submits.push(operation);
+    }
+
+    /// The snapshot of some nodes: columns written straight from the slots (SPEC 2, 3).
+    pub(crate) fn snapshot(&self, nodes: &[NodeId]) -> Snapshot {
+        let state = &self.state;
+        let mut groups = group_totals(state);
+        let mut templates = Vec::new();
+        let mut local = vec![NO_INDEX; state.templates.len()];
+        let mut columns = Nodes::with_capacity(nodes.len());
+        let mut index = |id: crate::state::TemplateId| {
+            let at = id.0 as usize;
+            if local[at] == NO_INDEX {
+                local[at] = u32::try_from(templates.len()).unwrap_or(NO_INDEX);
+                templates.push(wire_template(&state.templates[at]));
+            }
+            local[at]
+        };
+        for node in nodes {
+            let Some(slot) = state.slot(*node) else { continue };
+            columns.push(wire_row(*node, slot, &mut index));
+        }
+        let desired = state.desired.as_ref();
+        if self.mutated(Mutation::DecideByCompany)
+            && nodes.len() > 1
+            && let Some(last) = columns.next_effect_at.last_mut()
+        {
+            *last = u64::MAX;
+        }
+        groups.truncate(desired.map_or(0, |shape| shape.groups.len()));
+        Snapshot {
+            now_ms: self.now,
+            run: state.run.clone(),
+            generation: desired.map_or(0, |shape| shape.generation),
+            settings: decider::Settings {
+                backoff_initial_ms: self.policy.backoff_initial_ms,
+                backoff_cap_ms: self.policy.backoff_cap_ms,
+                probe_interval_ms: self.policy.probe_interval_ms,
+            },
+            groups,
+            templates,
+            nodes: columns,
+        }
+    }
+
+    /// The snapshot of one node, as an isolating pass would see it.
+    pub fn lone_snapshot(&self, node: NodeId) -> Snapshot {
+        self.snapshot(&[node])
+    }
+
+    /// The snapshot of the whole fleet at the last folded instant, as a full pass would see it.
+    pub fn whole_snapshot(&self) -> Snapshot {
+        let nodes: Vec<NodeId> = (0..self.state.slots.len())
+            .filter(|at| self.state.slots[*at].desired.is_some() || self.state.slots[*at].node.is_some())
+            .map(|at| NodeId(u32::try_from(at).unwrap_or(u32::MAX)))
+            .collect();
+        self.snapshot(&nodes)
+    }
+}
+
+fn wire_template(template: &crate::shape::Template) -> decider::Template {
+    decider::Template {
+        provider: template.provider.clone(),
+        role: template.role.clone(),
+        labels: template.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+    }
+}
+
+fn wire_row(node: NodeId, slot: &Slot, index: &mut impl FnMut(crate::state::TemplateId) -> u32) -> NodeRow {
+    let group = slot.desired.map_or(NO_INDEX, |desired| desired.group);
+    let desired_template = slot.desired.map_or(NO_INDEX, |desired| index(desired.template));
+    let Some(held) = &slot.node else { return NodeRow::vacant(node.0, group, slot.index, desired_template) };
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    NodeRow {
+        node: node.0,
+        attempt: held.attempt.0,
+        group,
+        slot: slot.index,
+        stage: held.stage.code(),
+        intent: held.intent.code(),
+        template: index(held.template),
+        desired_template,
+        live: bit(held.lease.is_some(), live::LEASE)
+            | bit(held.endpoint.is_some(), live::ENDPOINT)
+            | bit(held.session.is_some(), live::SESSION),
+        progress: held.progress.code(),
+        pending: held.pending_code(),
+        pending_deadline: held.pending.as_ref().map_or(0, |pending| pending.deadline_ms),
+        ambiguous: held.retry.ambiguous.as_ref().map_or(0, |doubt| doubt.kind.code()),
+        failures: held.retry.failures,
+        next_effect_at: held.retry.next_effect_at.unwrap_or(0),
+        probe_at: held.retry.probe_at.unwrap_or(0),
+        restart_at: held.retry.restart_at.unwrap_or(0),
+        stage_deadline: held.stage_deadline.unwrap_or(0),
+    }
+}
+
+/// The totals of each group over the whole fleet.
+fn group_totals(state: &ClusterState) -> Vec<decider::Group> {
+    let shape = state.desired.as_ref();
+    let mut groups: Vec<decider::Group> = shape
+        .iter()
+        .flat_map(|shape| &shape.groups)
+        .map(|group| decider::Group { name: group.id.clone(), count: group.count, ..Default::default() })
+        .collect();
+    let by_name: BTreeMap<&str, usize> = shape
+        .iter()
+        .flat_map(|shape| shape.groups.iter().enumerate())
+        .map(|(at, group)| (group.id.as_str(), at))
+        .collect();
+    for slot in &state.slots {
+        let Some(node) = &slot.node else { continue };
+        let at =
+            slot.desired.map(|desired| desired.group as usize).or_else(|| by_name.get(slot.group.as_str()).copied());
+        let Some(group) = at.and_then(|at| groups.get_mut(at)) else { continue };
+        let deleting = node.intent == Intent::Deleting;
+        group.nodes += 1;
+        group.ready += u32::from(node.stage.is_ready() && !deleting);
+        group.failed += u32::from(node.stage == Stage::Failed);
+        group.deleting += u32::from(deleting);
+        group.pending += u32::from(node.pending_code() != 0);
+    }
+    groups
+}
+
+/// A slot's facts in words, for a report about a contradiction.
+fn facts_text(slot: &Slot) -> String {
+    let Some(node) = &slot.node else { return "no node".into() };
+    format!(
+        "{} stage {} intent {} lease {:?} endpoint {:?} session {:?} doubt {:?}",
+        node.attempt,
+        node.stage.label(),
+        node.intent.label(),
+        node.lease,
+        node.endpoint,
+        node.session,
+        node.retry.ambiguous.as_ref().map(|doubt| doubt.kind.label()),
+    )
+}

@@ -1,0 +1,287 @@
+//! Observed state (SPEC 3): what the driver, and nobody else, writes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use decider::{Intent, OperationKind, Progress, Stage, Verb};
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AttemptId, ExternalKey, Millis, NodeId, OperationId};
+use crate::io::{CreateRequest, DeciderFailure, Endpoint, LeaseId, Observation, Operation, SessionId};
+use crate::ledger::Status;
+use crate::shape::{ClusterShape, Template};
+
+/// Index of an interned template. Equal content has equal index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TemplateId(pub u32);
+
+/// All that is known of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterState {
+    /// The run's id; fixed for the driver's life.
+    pub run: String,
+    /// The shape in force; `None` until the first one arrives. Without one there are no passes.
+    pub desired: Option<Arc<ClusterShape>>,
+    /// The last generation a whole pass has evaluated.
+    pub observed_generation: u64,
+    /// The next attempt id to give out (S3).
+    pub next_attempt: u64,
+    /// Attempt ids below this one may be given out; made durable before they are.
+    pub reserved_below: u64,
+    /// Attempts below this one were given out by earlier starts of the host.
+    pub inherited_below: u64,
+    /// Every slot ever seen, by [`NodeId`].
+    pub slots: Vec<Slot>,
+    /// Slot names to numbers.
+    pub names: BTreeMap<String, NodeId>,
+    /// Every template in use or once used, interned.
+    pub templates: Vec<Arc<Template>>,
+    /// Canonical bytes of a template to its index.
+    pub template_index: BTreeMap<String, TemplateId>,
+    /// Every attempt this host knows to have been authorised: whose, and its next operation's number.
+    pub attempts: BTreeMap<AttemptId, Authorised>,
+    /// Resources of retired attempts that are being reaped, by attempt.
+    pub reaps: BTreeMap<AttemptId, Reap>,
+    /// What bears our run but no attempt we ever authorised, by provider and its reference.
+    pub orphans: BTreeMap<(String, LeaseId), ExternalKey>,
+}
+
+/// An attempt that was authorised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authorised {
+    /// The slot it was for.
+    pub node: NodeId,
+    /// The number of its next operation.
+    pub next_sequence: u64,
+}
+
+/// A place in the shape, and what holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// `{group}-{index}`.
+    pub name: String,
+    /// The group's id.
+    pub group: String,
+    /// The index in the group.
+    pub index: u32,
+    /// What is desired of it; `None` when it is not.
+    pub desired: Option<DesiredSlot>,
+    /// What holds it.
+    pub node: Option<ManagedNode>,
+    /// Rises with every change of the two above.
+    pub revision: u64,
+    /// The last decision about it.
+    pub decision: Option<Decision>,
+    /// The decider fails for it (SPEC 9).
+    pub quarantine: Option<Quarantine>,
+    /// When its next deadline is armed.
+    pub armed: Option<Millis>,
+}
+
+/// What is desired of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DesiredSlot {
+    /// Index in the shape's groups.
+    pub group: u32,
+    /// The template its node should have.
+    pub template: TemplateId,
+}
+
+/// One attempt and its facts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagedNode {
+    /// Which attempt.
+    pub attempt: AttemptId,
+    /// What is wanted of it.
+    pub intent: Intent,
+    /// What it is made from; never changes.
+    pub template: TemplateId,
+    /// How far it is.
+    pub stage: Stage,
+    /// The live lease.
+    pub lease: Option<LeaseId>,
+    /// The known endpoint.
+    pub endpoint: Option<Endpoint>,
+    /// The live bootstrap session.
+    pub session: Option<SessionId>,
+    /// The bootstrap's last progress.
+    pub progress: Progress,
+    /// Why and when the attempt failed.
+    pub failure: Option<Failure>,
+    /// The last thing that went wrong with an operation, for people.
+    pub last_error: Option<String>,
+    /// The operation in flight (S2: at most one).
+    pub pending: Option<Pending>,
+    /// Retry state.
+    pub retry: Retry,
+    /// When the stage is given up.
+    pub stage_deadline: Option<Millis>,
+    /// How far progress can extend that.
+    pub stage_deadline_max: Option<Millis>,
+    /// Observations that arrived before the start of their bootstrap was known to have succeeded.
+    pub early: Vec<Observation>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// When.
+    pub at_ms: Millis,
+    /// The words of who noticed.
+    pub reason: String,
+    /// Trying again cannot help.
+    pub permanent: bool,
+}
+
+/// The operation in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// What was dispatched.
+    pub operation: Operation,
+    /// When.
+    pub sent_ms: Millis,
+    /// Where it stands.
+    pub status: Status,
+    /// When its deadline passes next, or the executor is asked again.
+    pub deadline_ms: Millis,
+}
+
+/// Retry state. All instants are absolute, computed when the observation was folded (SPEC 6).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Retry {
+    /// Failures in a row, inherited by a replacement, reset when ready.
+    pub failures: u32,
+    /// No operation before.
+    pub next_effect_at: Option<Millis>,
+    /// The part of that wait that the provider asked for: it also holds clean-up back.
+    pub provider_wait: Option<Millis>,
+    /// No look at the endpoint before.
+    pub probe_at: Option<Millis>,
+    /// No new attempt before.
+    pub restart_at: Option<Millis>,
+    /// An operation that may or may not have happened.
+    pub ambiguous: Option<Ambiguous>,
+}
+
+/// An operation that may or may not have happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ambiguous {
+    /// Which.
+    pub id: OperationId,
+    /// Its kind.
+    pub kind: OperationKind,
+    /// Since when that is so.
+    pub since_ms: Millis,
+    /// Complete listings in a row, since then, without its label (windowed backends).
+    pub absences: u32,
+    /// The exact request, so that a retry sends the same bytes; only for a create.
+    pub request: Option<Arc<CreateRequest>>,
+}
+
+/// The clean-up of a retired attempt's resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reap {
+    /// Where.
+    pub provider: String,
+    /// What.
+    pub lease: LeaseId,
+    /// Its label.
+    pub key: ExternalKey,
+    /// The operation in flight.
+    pub pending: Option<Pending>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// No operation before.
+    pub next_effect_at: Option<Millis>,
+}
+
+/// What was decided about a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The rule's id.
+    pub rule: Arc<str>,
+    /// What to do.
+    pub verb: Verb,
+    /// For a hold, what ends it.
+    pub hold: Option<decider::HoldKind>,
+    /// The instant that ends the hold at the latest.
+    pub until_ms: Option<Millis>,
+    /// When it was decided.
+    pub at_ms: Millis,
+}
+
+/// A slot for which the decider fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    /// The slot's revision when it did.
+    pub revision: u64,
+    /// How.
+    pub failure: DeciderFailure,
+    /// When it is tried again, if nothing changes before.
+    pub retry_at: Millis,
+    /// How often in a row.
+    pub tries: u32,
+}
+
+impl ManagedNode {
+    /// A fresh attempt.
+    pub fn fresh(attempt: AttemptId, template: TemplateId, failures: u32) -> Self {
+        ManagedNode {
+            attempt,
+            intent: Intent::Active,
+            template,
+            stage: Stage::New,
+            lease: None,
+            endpoint: None,
+            session: None,
+            progress: Progress::None,
+            failure: None,
+            last_error: None,
+            pending: None,
+            retry: Retry { failures, ..Retry::default() },
+            stage_deadline: None,
+            stage_deadline_max: None,
+            early: Vec::new(),
+        }
+    }
+
+    /// Whether what happens to it may still move it up the ladder.
+    pub fn climbs(&self) -> bool {
+        self.intent == Intent::Active && !matches!(self.stage, Stage::Failed | Stage::Destroyed)
+    }
+
+    /// The kind of the ambiguous operation that has to be settled before anything destructive (S7).
+    pub fn doubt(&self) -> Option<OperationKind> {
+        let kind = self.retry.ambiguous.as_ref()?.kind;
+        matches!(kind, OperationKind::CreateLease | OperationKind::StartBootstrap).then_some(kind)
+    }
+}
+
+impl ClusterState {
+    /// The slot of a number.
+    pub fn slot(&self, node: NodeId) -> Option<&Slot> {
+        self.slots.get(node.0 as usize)
+    }
+
+    /// The slot that an attempt holds now; `None` for a retired or unknown attempt.
+    pub fn holder(&self, attempt: AttemptId) -> Option<NodeId> {
+        let node = self.attempts.get(&attempt)?.node;
+        let held = self.slot(node)?.node.as_ref()?;
+        (held.attempt == attempt).then_some(node)
+    }
+
+    /// The external key of a slot's attempt.
+    pub fn key(&self, slot: &str, attempt: AttemptId) -> ExternalKey {
+        ExternalKey { run: self.run.clone(), slot: slot.into(), attempt }
+    }
+
+    /// Whether an attempt was ever authorised for a slot of that name.
+    pub fn authorised(&self, slot: &str, attempt: AttemptId) -> bool {
+        let owner = self.attempts.get(&attempt).and_then(|known| self.slot(known.node));
+        match owner {
+            Some(owner) => owner.name == slot,
+            None => attempt.0 > 0 && attempt.0 < self.inherited_below,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The state as people see it: where each node is, why, what it waits for and until when.
+
+use decider::{HoldKind, Intent, Stage};
+use serde::Serialize;
+
+use crate::driver::Driver;
+use crate::id::Millis;
+use crate::state::{ManagedNode, Slot};
+
+/// The whole run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct View {
+    /// The run's id.
+    pub run: String,
+    /// The generation in force.
+    pub generation: u64,
+    /// The last generation evaluated whole.
+    pub observed_generation: u64,
+    /// Whether the fleet has the declared shape (SPEC 8).
+    pub converged: bool,
+    /// The instant of this view.
+    pub now_ms: Millis,
+    /// Desired slots and nodes, in the order of groups and indices.
+    pub nodes: Vec<NodeView>,
+    /// Resources of retired attempts being reaped.
+    pub reaping: Vec<String>,
+    /// Resources that bear our run but no attempt we authorised.
+    pub orphans: Vec<String>,
+}
+
+/// One slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeView {
+    /// The slot's name.
+    pub node: String,
+    /// Its group.
+    pub group: String,
+    /// Its index.
+    pub index: u32,
+    /// Whether the slot is desired.
+    pub desired: bool,
+    /// The attempt that holds it; `None` when vacant.
+    pub attempt: Option<u64>,
+    /// The stage's name.
+    pub stage: &'static str,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Its endpoint.
+    pub endpoint: Option<String>,
+    /// The bootstrap's progress.
+    pub progress: &'static str,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last decision's rule.
+    pub rule: Option<String>,
+    /// What it waits for.
+    pub waits_for: String,
+    /// Until when at the latest.
+    pub until_ms: Option<Millis>,
+    /// What went wrong last: why the attempt failed, or an operation's error.
+    pub error: Option<String>,
+}
+
+impl Driver {
+    /// Converged for the generation in force (SPEC 8).
+    pub fn is_converged(&self) -> bool {
+        let evaluated =
+            self.state().desired.as_ref().is_some_and(|shape| shape.generation == self.state().observed_generation);
+        evaluated && self.state().slots.iter().all(settled)
+    }
+
+    /// The state as people see it.
+    pub fn view(&self) -> View {
+        let state = self.state();
+        let mut nodes: Vec<(u32, NodeView)> = state
+            .slots
+            .iter()
+            .filter(|slot| slot.desired.is_some() || slot.node.is_some())
+            .map(|slot| (slot.desired.map_or(u32::MAX, |desired| desired.group), node_view(slot)))
+            .collect();
+        nodes.sort_by(|(a, x), (b, y)| (a, &x.group, x.index).cmp(&(b, &y.group, y.index)));
+        View {
+            run: state.run.clone(),
+            generation: state.desired.as_ref().map_or(0, |shape| shape.generation),
+            observed_generation: state.observed_generation,
+            converged: self.is_converged(),
+            now_ms: self.now_ms(),
+            nodes: nodes.into_iter().map(|(_, view)| view).collect(),
+            reaping: state.reaps.values().map(|reap| reap.key.to_string()).collect(),
+            orphans: state
+                .orphans
+                .iter()
+                .map(|((provider, lease), key)| format!("{provider} {lease} ({key})"))
+                .collect(),
+        }
+    }
+}
+
+fn settled(slot: &Slot) -> bool {
+    match (&slot.desired, &slot.node) {
+        (None, None) => true,
+        (Some(desired), Some(node)) => {
+            node.template == desired.template
+                && node.stage.is_ready()
+                && node.intent == Intent::Active
+                && node.pending.is_none()
+                && slot.quarantine.is_none()
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+fn node_view(slot: &Slot) -> NodeView {
+    let node = slot.node.as_ref();
+    let (waits_for, until_ms) = waits(slot);
+    let failure = node.and_then(|node| node.failure.as_ref()).map(|failure| failure.reason.clone());
+    NodeView {
+        node: slot.name.clone(),
+        group: slot.group.clone(),
+        index: slot.index,
+        desired: slot.desired.is_some(),
+        attempt: node.map(|node| node.attempt.0),
+        stage: node.map_or(Stage::Vacant, |node| node.stage).label(),
+        deleting: node.is_some_and(|node| node.intent == Intent::Deleting),
+        ready: node.is_some_and(|node| node.stage.is_ready() && node.intent == Intent::Active),
+        endpoint: node.and_then(|node| node.endpoint.clone()),
+        progress: node.map_or("none", |node| node.progress.label()),
+        failures: node.map_or(0, |node| node.retry.failures),
+        rule: slot.decision.as_ref().map(|decision| decision.rule.to_string()),
+        waits_for,
+        until_ms,
+        error: failure.or_else(|| node.and_then(|node| node.last_error.clone())),
+    }
+}
+
+/// What a slot waits for, in words, and until when.
+fn waits(slot: &Slot) -> (String, Option<Millis>) {
+    if let Some(held) = &slot.quarantine {
+        return (
+            format!("the decider fails for it: {}: {}", held.failure.class, held.failure.detail),
+            Some(held.retry_at),
+        );
+    }
+    let Some(decision) = &slot.decision else { return ("a decision".into(), None) };
+    let Some(node) = &slot.node else { return ("a decision".into(), None) };
+    if let Some(pending) = &node.pending {
+        return (pending.operation.request.kind().label().into(), Some(pending.deadline_ms));
+    }
+    match decision.hold {
+        None => (decision.verb.label().into(), None),
+        Some(HoldKind::Steady) => (String::new(), None),
+        Some(HoldKind::Observation) => (observation(node), decision.until_ms),
+        Some(HoldKind::Person) => ("a person: its facts contradict each other".into(), None),
+        Some(HoldKind::Result) => ("a result".into(), decision.until_ms),
+        Some(HoldKind::Instant) => (instant(node), decision.until_ms),
+    }
+}
+
+fn observation(node: &ManagedNode) -> String {
+    match node.progress {
+        decider::Progress::Join => "the join probe".into(),
+        decider::Progress::None => "the bootstrap's first report".into(),
+        progress => format!("the bootstrap ({})", progress.label()),
+    }
+}
+
+fn instant(node: &ManagedNode) -> String {
+    if node.stage == Stage::Destroyed {
+        return format!("backoff before the next attempt (failures: {})", node.retry.failures);
+    }
+    match node.retry.ambiguous.as_ref().map(|doubt| doubt.kind) {
+        Some(kind) => format!("settling a {} whose outcome is unknown", kind.label()),
+        None if node.retry.next_effect_at.is_some() => format!("backoff (failures: {})", node.retry.failures),
+        None => "an endpoint".into(),
+    }
+}
