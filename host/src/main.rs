@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! `homeostat`: see `homeostat --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    homeostat::cli::main(std::env::args_os()).into()
+}

@@ -1,0 +1,114 @@
+//! How the program ends.
+
+use std::fmt;
+
+use crate::fleet::FleetError;
+
+/// The exit codes. The one place; `--help` and `docs/cli.md` repeat them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// It worked.
+    Ok = 0,
+    /// It failed.
+    Failed = 1,
+    /// The command line or an input file is wrong. Nothing was started or changed.
+    Usage = 2,
+    /// Not in time (`up --until-converged --timeout`).
+    Timeout = 3,
+}
+
+/// The exit codes as `--help` shows them.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  it worked
+  1  it failed
+  2  the command line or an input file is wrong; nothing was started or changed
+  3  not in time";
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        std::process::ExitCode::from(code as u8)
+    }
+}
+
+/// Why a verb did not work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The fleet file is refused.
+    Fleet(FleetError),
+    /// Another input is wrong.
+    Input(InputError),
+    /// It failed.
+    Failed(anyhow::Error),
+    /// Whoever read the output has gone. Not an error.
+    Closed,
+}
+
+/// Why an input other than the fleet file is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputError {
+    /// What is wrong, without the file.
+    pub message: String,
+    /// The file.
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// The column, from 1.
+    pub column: Option<usize>,
+    /// The field.
+    pub field: Option<String>,
+    /// The value.
+    pub value: Option<String>,
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}:")?;
+            if let (Some(line), Some(column)) = (self.line, self.column) {
+                write!(f, "{line}:{column}:")?;
+            }
+            write!(f, " ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl Failure {
+    /// How the program ends because of it.
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Failure::Fleet(_) | Failure::Input(_) => ExitCode::Usage,
+            Failure::Failed(_) => ExitCode::Failed,
+            Failure::Closed => ExitCode::Ok,
+        }
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        Failure::Fleet(error)
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Failure::Input(error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Failure::Failed(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::Failed(error.into()),
+        }
+    }
+}

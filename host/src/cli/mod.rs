@@ -1,0 +1,89 @@
+//! The command line: one file a verb.
+
+mod completions;
+mod decider;
+mod exit;
+mod plan;
+mod schema;
+mod table;
+mod terminal;
+pub mod up;
+mod validate;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::{EXIT_CODES, ExitCode, Failure, InputError};
+pub use terminal::{Color, Format, Terminal};
+
+use crate::fleet::Providers;
+
+/// Keeps a fleet in the shape that a file declares.
+#[derive(Debug, Parser)]
+#[command(name = "homeostat", version, about, after_help = EXIT_CODES, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to write: for people, or for machines.
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", hide_default_value = true)]
+    pub output: Format,
+    /// When to use colours; `auto` respects NO_COLOR.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_default_value = true)]
+    pub color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Bring a fleet up, keep it, follow the file, and take it down at the end
+    Up(up::UpArgs),
+    /// Show what `up` would do, without touching anything
+    Plan(plan::PlanArgs),
+    /// Check a fleet file
+    Validate(validate::ValidateArgs),
+    /// Print the JSON Schema of the fleet file
+    Schema,
+    /// Look at a decider, or ask it
+    #[command(subcommand)]
+    Decider(decider::DeciderVerb),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the program: parses the command line, does what it says, writes what went wrong.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way too; a reader that has gone is nothing to complain about.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::Usage } else { ExitCode::Ok };
+        }
+    };
+    let terminal = Terminal::new(cli.output, cli.color);
+    let result = match cli.verb {
+        Verb::Up(args) => up::run(&args, &terminal),
+        Verb::Plan(args) => plan::run(&args, &terminal).map(|()| ExitCode::Ok),
+        Verb::Validate(args) => validate::run(&args, &terminal).map(|()| ExitCode::Ok),
+        Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
+        Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
+        Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
+    };
+    result.unwrap_or_else(|failure| {
+        terminal.print_failure(&failure);
+        failure.code()
+    })
+}
+
+/// The providers that a fleet file can name, for checks that touch nothing.
+pub fn providers() -> Providers {
+    Providers::new().with("process", |_| Ok(()))
+}
+
+/// A length of time on the command line.
+fn duration(text: &str) -> Result<Duration, String> {
+    crate::fleet::duration_ms(text).map(Duration::from_millis)
+}

@@ -1,0 +1,148 @@
+//! `homeostat plan`: what `up` would do, without touching anything.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueHint};
+use engine::shape::{Probe, Template, slot_name};
+use serde::Serialize;
+
+use super::table::Table;
+use super::validate::counted;
+use super::{Failure, Terminal, providers};
+use crate::fleet::{Fleet, cut, escape};
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The fleet file.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    schema: &'static str,
+    run: &'a str,
+    generation: Option<u64>,
+    templates: Vec<PlanTemplate<'a>>,
+    slots: Vec<PlanSlot<'a>>,
+}
+
+#[derive(Serialize)]
+struct PlanTemplate<'a> {
+    id: String,
+    #[serde(flatten)]
+    template: &'a Template,
+}
+
+#[derive(Serialize)]
+struct PlanSlot<'a> {
+    node: String,
+    group: &'a str,
+    index: u32,
+    template: String,
+}
+
+pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let fleet = Fleet::load(&args.file, &providers())?;
+    let shape = &fleet.shape;
+    let (templates, of_group) = intern(&fleet);
+    if terminal.is_json() {
+        let slots = shape.groups.iter().zip(&of_group).flat_map(|(group, template)| {
+            (0..group.count).map(move |index| PlanSlot {
+                node: slot_name(&group.id, index),
+                group: &group.id,
+                index,
+                template: name(*template),
+            })
+        });
+        return terminal.print_json(&Plan {
+            schema: "homeostat.plan/v1",
+            run: &shape.run,
+            generation: fleet.generation,
+            templates: templates
+                .iter()
+                .enumerate()
+                .map(|(at, template)| PlanTemplate { id: name(at), template })
+                .collect(),
+            slots: slots.collect(),
+        });
+    }
+    let style = terminal.style();
+    let heading = |text: &str| format!("\n{}\n", style.clone().bold().apply_to(text));
+    let mut text = format!(
+        "run {}: {}, {}\n",
+        style.clone().bold().apply_to(&shape.run),
+        counted(shape.groups.len() as u64, "group"),
+        counted(shape.slots(), "node")
+    );
+    if !templates.is_empty() {
+        text.push_str(&heading("templates"));
+        text.push_str(&templates_table(&templates).render(&style));
+        text.push_str(&heading("slots"));
+        let mut table = Table::new(&["slots", "count", "template", "role"]);
+        for (group, template) in shape.groups.iter().zip(&of_group) {
+            let role = escape(&cut(&group.template.role, 30));
+            table.push([slots(&group.id, 0, group.count), group.count.to_string(), name(*template), role]);
+        }
+        text.push_str(&table.render(&style));
+    }
+    terminal.print(&text)
+}
+
+/// Equal templates once, and the index of each group's.
+fn intern(fleet: &Fleet) -> (Vec<Arc<Template>>, Vec<usize>) {
+    let mut templates: Vec<Arc<Template>> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut of_group = Vec::new();
+    for group in &fleet.shape.groups {
+        let key = serde_json::to_string(&group.template).unwrap_or_default();
+        let at = *known.entry(key).or_insert_with(|| {
+            templates.push(Arc::clone(&group.template));
+            templates.len() - 1
+        });
+        of_group.push(at);
+    }
+    (templates, of_group)
+}
+
+fn name(template: usize) -> String {
+    format!("t{template}")
+}
+
+/// `web-0`, or `web-0 … web-2`, or nothing.
+fn slots(group: &str, first: u32, count: u32) -> String {
+    match count {
+        0 => "none".into(),
+        1 => slot_name(group, first),
+        many => format!("{} … {}", slot_name(group, first), slot_name(group, first + many - 1)),
+    }
+}
+
+fn templates_table(templates: &[Arc<Template>]) -> Table {
+    let mut table = Table::new(&["template", "provider", "ready when", "command"]);
+    for (at, template) in templates.iter().enumerate() {
+        let probe = match &template.join.probe {
+            Probe::Http(url) => format!("GET {url}"),
+            Probe::Tcp(address) => format!("TCP {address}"),
+            Probe::Exec(command) => format!("exec {}", words(command)),
+            Probe::Stdout(expression) => format!("stdout has /{expression}/"),
+        };
+        let command = words(&template.boot.command);
+        let short = |text: String| escape(&cut(&text, 60));
+        table.push([name(at), template.provider.clone(), short(probe), short(command)]);
+    }
+    table
+}
+
+/// A command as one would type it.
+fn words(command: &[String]) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./:={}@%+,".contains(c));
+    let words = command
+        .iter()
+        .map(|word| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) });
+    words.collect::<Vec<_>>().join(" ")
+}

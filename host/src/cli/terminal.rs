@@ -1,0 +1,130 @@
+//! Where a verb writes: text or JSON, with or without colour, and errors at the end.
+
+use std::io::{IsTerminal, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::exit::Failure;
+use crate::fleet::{self, ErrorReport, ErrorReportEntry, cut, escape};
+
+/// What is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    fn wanted(self, terminal: bool) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+                terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            }
+        }
+    }
+}
+
+/// Where a verb writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminal {
+    /// What is written.
+    pub format: Format,
+    /// Whether standard output takes colours.
+    pub out_color: bool,
+    /// Whether standard error takes colours.
+    pub err_color: bool,
+}
+
+impl Terminal {
+    /// As the command line asks.
+    pub fn new(format: Format, color: Color) -> Self {
+        Terminal {
+            format,
+            out_color: color.wanted(std::io::stdout().is_terminal()),
+            err_color: color.wanted(std::io::stderr().is_terminal()),
+        }
+    }
+
+    /// Whether machines read it.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Writes a text and a line break to standard output. A reader that has gone is [`Failure::Closed`].
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Writes a value as indented JSON to standard output.
+    pub fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
+        self.print(&text)
+    }
+
+    /// A style for standard output.
+    pub fn style(&self) -> console::Style {
+        console::Style::new().force_styling(self.out_color)
+    }
+
+    /// Writes a failure to standard error: for people, or as one line of JSON. Nobody may be left to read it.
+    pub fn print_failure(&self, failure: &Failure) {
+        let text = match failure {
+            Failure::Closed => return,
+            Failure::Fleet(error) if self.is_json() => json_line(&fleet::report(error)),
+            Failure::Fleet(error) => fleet::render(error, self.err_color),
+            Failure::Input(error) if self.is_json() => json_line(&one(ErrorReportEntry {
+                error: cut(&error.message, 400),
+                file: error.file.clone(),
+                line: error.line,
+                column: error.column,
+                field: error.field.clone(),
+                value: error.value.clone(),
+                hint: None,
+            })),
+            Failure::Input(error) => self.error_line(&error.to_string()),
+            Failure::Failed(error) if self.is_json() => json_line(&one(ErrorReportEntry {
+                error: cut(&format!("{error:#}"), 400),
+                ..ErrorReportEntry::default()
+            })),
+            Failure::Failed(error) => self.error_line(&format!("{error:#}")),
+        };
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
+    fn error_line(&self, text: &str) -> String {
+        let style = console::Style::new().force_styling(self.err_color);
+        format!("{}: {}", style.red().bold().apply_to("error"), escape(&cut(text, 400)))
+    }
+}
+
+fn one(first: ErrorReportEntry) -> ErrorReport {
+    ErrorReport { schema: "homeostat.error/v1", first, more: Vec::new() }
+}
+
+fn json_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
+}
