@@ -1,6 +1,8 @@
 //! Backends: one provider each (SPEC 7). A backend creates, looks up, bootstraps, cancels, destroys and lists; it never
 //! invents identity and never chooses what to do.
 
+pub mod fake;
+
 use async_trait::async_trait;
 pub use engine::id::{AttemptId, ExternalKey};
 pub use engine::io::{CreateRequest, Endpoint, Fault, LeaseId, Listing, Observation, Promise, Resource, SessionId};
