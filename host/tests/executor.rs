@@ -82,31 +82,31 @@ fn key(slot: &str, attempt: u64) -> ExternalKey {
     ExternalKey { run: "demo".into(), slot: slot.into(), attempt: AttemptId(attempt) }
 }
 
-fn id(attempt: u64, sequence: u32) -> OperationId {
+fn id(attempt: u64, sequence: u64) -> OperationId {
     OperationId { attempt: AttemptId(attempt), sequence }
 }
 
-fn operation(slot: &str, attempt: u64, sequence: u32, request: Request) -> Operation {
+fn operation(slot: &str, attempt: u64, sequence: u64, request: Request) -> Operation {
     let (id, key) = (id(attempt, sequence), key(slot, attempt));
     Operation { id, key, provider: "fake".into(), request, deadline_ms: 0 }
 }
 
-fn create(slot: &str, attempt: u64, sequence: u32) -> Operation {
+fn create(slot: &str, attempt: u64, sequence: u64) -> Operation {
     let request = Arc::new(CreateRequest { key: key(slot, attempt), template: template() });
     operation(slot, attempt, sequence, Request::CreateLease(request))
 }
 
-fn settle(slot: &str, attempt: u64, sequence: u32) -> Operation {
+fn settle(slot: &str, attempt: u64, sequence: u64) -> Operation {
     let request = Arc::new(CreateRequest { key: key(slot, attempt), template: template() });
     operation(slot, attempt, sequence, Request::SettleCreate(request))
 }
 
-fn start(slot: &str, attempt: u64, sequence: u32, lease: &str) -> Operation {
+fn start(slot: &str, attempt: u64, sequence: u64, lease: &str) -> Operation {
     let request = Request::StartBootstrap { lease: lease.into(), endpoint: "fake:1".into(), template: template() };
     operation(slot, attempt, sequence, request)
 }
 
-fn destroy(slot: &str, attempt: u64, sequence: u32, lease: &str) -> Operation {
+fn destroy(slot: &str, attempt: u64, sequence: u64, lease: &str) -> Operation {
     operation(slot, attempt, sequence, Request::DestroyLease { lease: lease.into() })
 }
 

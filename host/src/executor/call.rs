@@ -67,10 +67,15 @@ pub(super) async fn list(backend: Arc<dyn Backend>, run: String, limit: Duration
 
 /// The words of a call that ended without an answer.
 pub(super) fn words_of(gone: JoinError) -> String {
-    if gone.is_cancelled() {
-        return "the call was dropped".into();
+    match panic_words(gone) {
+        Some(words) => format!("the backend panicked: {words}"),
+        None => "the call was dropped".into(),
     }
-    let cause = gone.into_panic();
+}
+
+/// What a task said when it panicked; `None` when it was dropped.
+pub(crate) fn panic_words(gone: JoinError) -> Option<String> {
+    let cause = gone.try_into_panic().ok()?;
     let words = cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    format!("the backend panicked: {}", words.unwrap_or("no message"))
+    Some(words.unwrap_or("no message").into())
 }
