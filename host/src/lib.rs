@@ -1,2 +1,3 @@
 //! The host.
 pub mod backends;
+pub mod sandbox;

@@ -1,0 +1,124 @@
+//! A decider that passed admission.
+
+use std::fmt;
+use std::sync::Arc;
+
+use decider::{Description, Plan, Rule, Snapshot};
+use engine::io::DeciderFailure;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::admission::{Admitted, admit};
+use super::call;
+use super::config::Ticker;
+use super::error::LoadError;
+use super::failure::GuestFailure;
+use super::limits::Limits;
+
+/// A decider that passed admission and can be asked for plans, from any thread and any number of times. Each call has an
+/// instance of its own, so that nothing survives from one to the next.
+pub struct LoadedDecider {
+    admitted: Admitted,
+    digest: String,
+    size_bytes: u64,
+    limits: Arc<Limits>,
+    ticker: Arc<Ticker>,
+}
+
+/// What is known of a loaded decider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Inspection {
+    /// `sha256:` and 64 hexadecimal digits, over the component's bytes.
+    pub digest: String,
+    /// The name it declares.
+    pub name: String,
+    /// The version it declares.
+    pub version: String,
+    /// The contract version it was built for.
+    pub contract: String,
+    /// The component's size in bytes.
+    pub size_bytes: u64,
+    /// What it imports: types at most.
+    pub imports: Vec<String>,
+    /// What it exports.
+    pub exports: Vec<String>,
+    /// The rules it may cite, in the order of their indices.
+    pub rules: Vec<Rule>,
+    /// The limits it runs under.
+    pub limits: Limits,
+}
+
+impl LoadedDecider {
+    pub(super) fn load(
+        engine: &wasmtime::Engine,
+        bytes: &[u8],
+        limits: Arc<Limits>,
+        ticker: Arc<Ticker>,
+    ) -> Result<LoadedDecider, LoadError> {
+        let admitted = admit(engine, bytes, &limits, ticker.ticks())?;
+        Ok(LoadedDecider { admitted, digest: digest(bytes), size_bytes: bytes.len() as u64, limits, ticker })
+    }
+
+    /// Asks for a plan. Blocks until the guest answers, or a limit stops it; never call it on an async worker
+    /// ([`super::DeciderThread`] is for that). The plan is the guest's word: `engine` validates it.
+    pub fn reconcile(&self, snapshot: &Snapshot) -> Result<Plan, GuestFailure> {
+        let Admitted { instance_pre, reconcile, .. } = &self.admitted;
+        // SAFETY: `admit` made the trial pass through `reconcile_checked` with this export of this component.
+        #[allow(unsafe_code)]
+        unsafe {
+            call::reconcile(instance_pre, reconcile, snapshot, &self.limits, self.ticker.ticks())
+        }
+    }
+
+    /// The same, with the failure as the engine takes it.
+    pub fn decide(&self, snapshot: &Snapshot) -> Result<Plan, DeciderFailure> {
+        self.reconcile(snapshot).map_err(|failure| failure.of_decider(&self.digest))
+    }
+
+    /// `sha256:` and 64 hexadecimal digits, over the component's bytes.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What it says of itself.
+    pub fn description(&self) -> &Description {
+        &self.admitted.description
+    }
+
+    /// All that is known of it.
+    pub fn inspect(&self) -> Inspection {
+        let Description { name, version, contract, rules } = self.admitted.description.clone();
+        Inspection {
+            digest: self.digest.clone(),
+            name,
+            version,
+            contract,
+            size_bytes: self.size_bytes,
+            imports: self.admitted.imports.clone(),
+            exports: self.admitted.exports.clone(),
+            rules,
+            limits: (*self.limits).clone(),
+        }
+    }
+}
+
+impl fmt::Debug for LoadedDecider {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Description { name, version, .. } = &self.admitted.description;
+        out.debug_struct("LoadedDecider").field("name", name).field("version", version).field("digest", &self.digest).finish()
+    }
+}
+
+/// The name of a component by its bytes.
+pub fn digest(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let mut text = String::with_capacity(7 + 2 * hash.len());
+    text.push_str("sha256:");
+    for byte in hash {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+        }
+    }
+    text
+}

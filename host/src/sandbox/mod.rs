@@ -1,0 +1,105 @@
+//! The sandbox (SPEC 9): loads a decider from bytes or a file, refuses what could reach the world, and asks it for plans
+//! under limits, in a fresh instance for every call.
+//!
+//! ```no_run
+//! use homeostat::sandbox::{Limits, Sandbox};
+//!
+//! let sandbox = Sandbox::new(Limits::default())?;
+//! let decider = sandbox.built_in()?;
+//! println!("{:?}", decider.inspect());
+//! # Ok::<(), homeostat::sandbox::LoadError>(())
+//! ```
+//!
+//! A plan is the guest's word and nothing more: `engine` validates it before any of it is applied.
+
+mod admission;
+mod call;
+mod config;
+mod description;
+mod error;
+mod failure;
+mod limits;
+mod loaded;
+mod store;
+mod thread;
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use admission::CONTRACT;
+pub use error::LoadError;
+pub use failure::GuestFailure;
+pub use limits::Limits;
+pub use loaded::{Inspection, LoadedDecider, digest};
+pub use thread::DeciderThread;
+
+/// An engine, a pool of instances, and the limits for all that runs in it.
+#[derive(Clone)]
+pub struct Sandbox {
+    engine: wasmtime::Engine,
+    limits: Arc<Limits>,
+    ticker: Arc<config::Ticker>,
+}
+
+impl Sandbox {
+    /// Sets up a sandbox. Reserves address space for the pool; memory is used only by calls.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Setup`] when the limits cannot work on this machine.
+    pub fn new(limits: Limits) -> Result<Sandbox, LoadError> {
+        let setup = |reason: String| LoadError::Setup { reason };
+        let engine = config::engine(&limits).map_err(|error| setup(format!("{error:#}")))?;
+        let ticker = config::Ticker::start(&engine, limits.wall_clock_ms).map_err(|error| setup(error.to_string()))?;
+        Ok(Sandbox { engine, limits: Arc::new(limits), ticker: Arc::new(ticker) })
+    }
+
+    /// Loads a component. Compiling takes tens of milliseconds, and the guest runs twice: not on an async worker.
+    ///
+    /// # Errors
+    ///
+    /// Each reason to refuse it, by name.
+    pub fn load(&self, bytes: &[u8]) -> Result<LoadedDecider, LoadError> {
+        LoadedDecider::load(&self.engine, bytes, self.limits.clone(), self.ticker.clone())
+    }
+
+    /// Loads a component from a file. No more of it is read than a component may have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::load`], and when the file cannot be read.
+    pub fn load_file(&self, path: &Path) -> Result<LoadedDecider, LoadError> {
+        let read = |error| LoadError::Read { path: path.into(), error };
+        let limit = self.limits.component_bytes;
+        let file = std::fs::File::open(path).map_err(read)?;
+        let size = file.metadata().map_err(read)?.len();
+        if size > limit {
+            return Err(LoadError::TooLarge { bytes: size, limit });
+        }
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(read)?;
+        self.load(&bytes)
+    }
+
+    /// Loads the decider that is part of this library.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::load`]; with limits that are too small for it.
+    pub fn built_in(&self) -> Result<LoadedDecider, LoadError> {
+        self.load(decider_artifact::COMPONENT)
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Sandbox").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
