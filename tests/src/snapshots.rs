@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -22,7 +22,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.number() % bound
     }
 
     /// True once in `times` times.
@@ -55,7 +55,7 @@ pub fn wild(random: &mut Random, rows: usize) -> Snapshot {
     for node in 0..rows {
         nodes.push(wild_row(random, node as u32, now_ms));
     }
-    snapshot(now_ms, random.next(), nodes)
+    snapshot(now_ms, random.number(), nodes)
 }
 
 fn wild_row(random: &mut Random, node: u32, now_ms: u64) -> NodeRow {
@@ -67,15 +67,15 @@ fn wild_row(random: &mut Random, node: u32, now_ms: u64) -> NodeRow {
     };
     let own = template(random);
     NodeRow {
-        node: if random.once_in(50) { random.next() as u32 } else { node },
-        attempt: if random.once_in(20) { random.next() } else { random.below(100) },
+        node: if random.once_in(50) { random.number() as u32 } else { node },
+        attempt: if random.once_in(20) { random.number() } else { random.below(100) },
         group: if random.once_in(9) { NO_INDEX } else { random.below(u64::from(GROUPS)) as u32 },
         slot: random.below(10) as u32,
         stage: code(random, Stage::ALL.len() as u64),
         intent: code(random, 2),
         template: own,
         desired_template: if random.once_in(2) { own } else { template(random) },
-        live: if random.once_in(24) { random.next() as u8 } else { random.below(8) as u8 },
+        live: if random.once_in(24) { random.number() as u8 } else { random.below(8) as u8 },
         progress: code(random, 11),
         pending: if random.once_in(3) { code(random, 6) } else { 0 },
         pending_deadline: instant(random, now_ms),
