@@ -1,7 +1,7 @@
 //! What a component must be before it decides anything (SPEC 9). The order matters: cheap and certain checks first, the
 //! guest's own code last.
 
-use decider::{Description, Snapshot};
+use decider::{CONTRACT, Description, Snapshot};
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Precompiled};
@@ -13,8 +13,6 @@ use super::failure::GuestFailure;
 use super::limits::Limits;
 use super::store::Usage;
 
-/// The version of the contract that this host speaks.
-pub const CONTRACT: &str = "1.0.0";
 /// The interface that a decider exports, without its version.
 const INTERFACE: &str = "homeostat:decider/policy";
 
@@ -67,7 +65,8 @@ pub(super) fn admit(engine: &Engine, bytes: &[u8], limits: &Limits, ticks: u64) 
     let exports: Vec<String> = declared.exports(engine).map(|(name, _)| name.to_string()).collect();
     let (interface, policy) = interface(engine, &declared, &exports)?;
     for function in ["describe", "reconcile"] {
-        if !matches!(policy.get_export(engine, function).map(|export| export.ty), Some(ComponentItem::ComponentFunc(_))) {
+        if !matches!(policy.get_export(engine, function).map(|export| export.ty), Some(ComponentItem::ComponentFunc(_)))
+        {
             return Err(LoadError::MissingFunction { interface, function });
         }
     }
@@ -111,7 +110,8 @@ fn imports(engine: &Engine, declared: &ComponentType) -> Result<Vec<String>, Loa
         match import.ty {
             ComponentItem::Type(_) => {}
             ComponentItem::ComponentInstance(instance) => {
-                let functions = instance.exports(engine).filter(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)));
+                let functions =
+                    instance.exports(engine).filter(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)));
                 callable.extend(functions.map(|(function, _)| format!("{name} {function}")));
             }
             ComponentItem::ComponentFunc(_)
@@ -131,7 +131,8 @@ fn interface(
     exports: &[String],
 ) -> Result<(String, ComponentInstance), LoadError> {
     for (name, export) in declared.exports(engine) {
-        let Some(("", version)) = name.strip_prefix(INTERFACE).map(|rest| rest.split_once('@').unwrap_or((rest, ""))) else {
+        let Some(("", version)) = name.strip_prefix(INTERFACE).map(|rest| rest.split_once('@').unwrap_or((rest, "")))
+        else {
             continue;
         };
         check_contract("exported interface", version)?;

@@ -28,7 +28,6 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use admission::CONTRACT;
 pub use error::LoadError;
 pub use failure::GuestFailure;
 pub use limits::Limits;
