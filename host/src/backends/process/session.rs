@@ -21,6 +21,8 @@ const LOOK_JOINING: Duration = Duration::from_millis(100);
 const LOOK_JOINED: Duration = Duration::from_millis(250);
 /// How much of an earlier host's log is read again when nothing in it is waited for, in bytes.
 const BACK_BYTES: u64 = 4096;
+/// Of a log that grows faster than it can be read, what is more than this many limits behind is passed over.
+const BACKLOG_LIMITS: u64 = 8;
 /// How many pieces of the log are read before other tasks get a turn.
 const PIECES: u32 = 4;
 
@@ -140,11 +142,12 @@ impl Log {
         Log { tail, limit, fresh: None, last_report: None, is_busy: false }
     }
 
-    /// Reads what is new, up to the size at which the log is cut. A log that cannot be read stops nothing.
+    /// Reads what is new, at most a limit's worth at a time. A log that cannot be read stops nothing.
     async fn read(&mut self, mut each: impl FnMut(&str)) {
         let mut count = 0;
         let mut pieces = 0;
         self.is_busy = true;
+        let _ = self.tail.skip_backlog(self.limit.saturating_mul(BACKLOG_LIMITS));
         while count < self.limit {
             let fresh = &mut self.fresh;
             let piece = self.tail.pump(&mut |line| {
