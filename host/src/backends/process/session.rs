@@ -72,7 +72,6 @@ impl Session {
         }
         let mut probe = std::pin::pin!(self.prober.until_held(&trouble));
         let mut end = std::pin::pin!(self.process.wait());
-        let mut tries = 0;
         let how = loop {
             let look = match (joined, &pattern) {
                 _ if log.is_busy => Duration::from_millis(1),
@@ -101,12 +100,8 @@ impl Session {
                 self.report(Observation::Output(line)).await?;
             } else if !joined && troubles.has_changed().unwrap_or(false) && log.is_quiet() {
                 let why = troubles.borrow_and_update().clone();
-                tries += 1;
-                // The first try often comes too early, which is no news.
-                if tries > 1 {
-                    log.reported();
-                    self.report(Observation::Output(format!("join probe: {why}"))).await?;
-                }
+                log.reported();
+                self.report(Observation::Output(format!("join probe: {why}"))).await?;
             }
         };
         log.finish().await;
