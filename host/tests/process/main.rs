@@ -6,5 +6,6 @@ mod adoption;
 mod checks;
 mod ending;
 mod fixture;
+mod killed;
 mod leases;
 mod sessions;
