@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use decider::{Plan, Snapshot};
 use engine::io::{DeciderFailure, DeciderIdentity};
 
+use crate::sandbox::{DeciderThread, Limits, LoadError, LoadedDecider, Sandbox};
+
 /// A decider, as the runtime sees it. It answers in bounded time, whatever is in it, and never blocks an async worker.
 #[async_trait]
 pub trait Decider: Send + Sync {
@@ -28,5 +30,44 @@ impl Decider for NativeDecider {
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {
         Ok(decider::reconcile(&snapshot))
+    }
+}
+
+/// A component in the sandbox, asked on a thread of its own (SPEC 9).
+#[derive(Debug)]
+pub struct SandboxedDecider {
+    decider: Arc<LoadedDecider>,
+    thread: DeciderThread,
+}
+
+impl SandboxedDecider {
+    /// The decider that is part of this library, under the default limits. Compiles it, which takes tens of milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// The sandbox cannot be set up on this machine.
+    pub fn built_in() -> Result<Self, LoadError> {
+        let decider = Sandbox::new(Limits::default())?.built_in()?;
+        Self::start(Arc::new(decider)).map_err(|error| LoadError::Setup { reason: error.to_string() })
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread to give.
+    pub fn start(decider: Arc<LoadedDecider>) -> std::io::Result<Self> {
+        Ok(SandboxedDecider { decider, thread: DeciderThread::start()? })
+    }
+}
+
+#[async_trait]
+impl Decider for SandboxedDecider {
+    fn identity(&self) -> DeciderIdentity {
+        DeciderIdentity { digest: self.decider.digest().into(), rules: self.decider.description().rules.clone() }
+    }
+
+    async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {
+        self.thread.reconcile(self.decider.clone(), snapshot).await
     }
 }

@@ -1,4 +1,5 @@
-//! The host: everything around the engine that touches the world.
+//! The host: backends, executor, sandbox and the loop around the sans-IO driver. As a library it is embedded through
+//! [`Host::builder`].
 
 pub mod backends;
 pub mod cli;
@@ -11,4 +12,6 @@ pub mod journal;
 pub mod runtime;
 pub mod sandbox;
 
+pub use async_trait::async_trait;
+pub use engine;
 pub use runtime::{Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle, Intervals, Shutdown};

@@ -130,6 +130,22 @@ async fn a_refused_shape_changes_nothing() {
     host.update_shape(shape(2, &[("web", 1, "a")])).await.unwrap(); // the same again is no change
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_component_decides_in_real_time() {
+    let fake = FakeBackend::keyed();
+    let decider = homeostat::decide::SandboxedDecider::built_in().unwrap();
+    let host = homeostat::Host::builder(RUN).backend("fake", fake.clone()).decider(decider).start().await.unwrap();
+    host.update_shape(shape(1, &[("web", 20, "a")])).await.unwrap();
+    let before = converged(&host, 30).await;
+    assert!(fake.die(&fake.lease_of("web-7").unwrap(), "signal 9"));
+    until(&host, 30, |view| !view.converged).await;
+    let after = converged(&host, 30).await;
+    assert!(attempt(&after, "web-7") > attempt(&before, "web-7"));
+    assert!(host.shutdown(homeostat::Shutdown::TakeDown).await.unwrap().is_clean());
+    assert_eq!(fake.resources(), []);
+    clean(&fake);
+}
+
 /// Refuses one command.
 struct Choosy(FakeBackend);
 

@@ -5,3 +5,4 @@ mod bench;
 mod ending;
 mod faults;
 mod fleet;
+mod seeds;
