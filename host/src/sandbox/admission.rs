@@ -91,7 +91,12 @@ pub(super) fn admit(engine: &Engine, bytes: &[u8], limits: &Limits, ticks: u64) 
 }
 
 fn invalid(error: wasmtime::Error) -> LoadError {
-    LoadError::Invalid { reason: format!("{error:#}") }
+    let reason = format!("{error:#}");
+    // wasmtime compares with the pool's limits while it compiles, and has no type for the outcome; a test holds the words.
+    if reason.contains("pooling allocator") {
+        return LoadError::Oversized { reason: error.root_cause().to_string() };
+    }
+    LoadError::Invalid { reason }
 }
 
 fn refuse(function: &'static str, stop: call::Stop, failed: fn(GuestFailure) -> LoadError) -> LoadError {
