@@ -67,7 +67,8 @@ pub(super) fn admit(engine: &Engine, bytes: &[u8], limits: &Limits, ticks: u64) 
     let exports: Vec<String> = declared.exports(engine).map(|(name, _)| name.to_string()).collect();
     let (interface, policy) = interface(engine, &declared, &exports)?;
     for function in ["describe", "reconcile"] {
-        if !matches!(policy.get_export(engine, function).map(|export| export.ty), Some(ComponentItem::ComponentFunc(_))) {
+        if !matches!(policy.get_export(engine, function).map(|export| export.ty), Some(ComponentItem::ComponentFunc(_)))
+        {
             return Err(LoadError::MissingFunction { interface, function });
         }
     }
@@ -111,7 +112,8 @@ fn imports(engine: &Engine, declared: &ComponentType) -> Result<Vec<String>, Loa
         match import.ty {
             ComponentItem::Type(_) => {}
             ComponentItem::ComponentInstance(instance) => {
-                let functions = instance.exports(engine).filter(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)));
+                let functions =
+                    instance.exports(engine).filter(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)));
                 callable.extend(functions.map(|(function, _)| format!("{name} {function}")));
             }
             ComponentItem::ComponentFunc(_)
@@ -131,7 +133,8 @@ fn interface(
     exports: &[String],
 ) -> Result<(String, ComponentInstance), LoadError> {
     for (name, export) in declared.exports(engine) {
-        let Some(("", version)) = name.strip_prefix(INTERFACE).map(|rest| rest.split_once('@').unwrap_or((rest, ""))) else {
+        let Some(("", version)) = name.strip_prefix(INTERFACE).map(|rest| rest.split_once('@').unwrap_or((rest, "")))
+        else {
             continue;
         };
         check_contract("exported interface", version)?;

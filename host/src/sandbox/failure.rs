@@ -46,7 +46,9 @@ pub enum GuestFailure {
         limit: u64,
     },
     /// It touched memory that it does not have.
-    #[error("it reached outside its memory; a recursion without an end, which overruns the guest's own stack, looks like this")]
+    #[error(
+        "it reached outside its memory; a recursion without an end, which overruns the guest's own stack, looks like this"
+    )]
     MemoryOutOfBounds,
     /// It stopped itself.
     #[error("it stopped itself: {reason} (a panic, or a failed assertion)")]
@@ -123,8 +125,9 @@ impl GuestFailure {
             Trap::Interrupt => GuestFailure::WallClock { limit_ms: limits.wall_clock_ms },
             Trap::StackOverflow => GuestFailure::StackOverflow { limit: limits.native_stack_bytes },
             Trap::MemoryOutOfBounds => GuestFailure::MemoryOutOfBounds,
-            Trap::UnreachableCodeReached => Self::refused(usage, limits)
-                .unwrap_or_else(|| GuestFailure::Panicked { reason: trap.to_string() }),
+            Trap::UnreachableCodeReached => {
+                Self::refused(usage, limits).unwrap_or_else(|| GuestFailure::Panicked { reason: trap.to_string() })
+            }
             Trap::ListOutOfBounds | Trap::StringOutOfBounds | Trap::InvalidChar => {
                 GuestFailure::MalformedAnswer { reason: trap.to_string() }
             }

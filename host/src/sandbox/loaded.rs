@@ -106,7 +106,11 @@ impl LoadedDecider {
 impl fmt::Debug for LoadedDecider {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Description { name, version, .. } = &self.admitted.description;
-        out.debug_struct("LoadedDecider").field("name", name).field("version", version).field("digest", &self.digest).finish()
+        out.debug_struct("LoadedDecider")
+            .field("name", name)
+            .field("version", version)
+            .field("digest", &self.digest)
+            .finish()
     }
 }
 

@@ -43,7 +43,11 @@ impl DeciderThread {
     }
 
     /// Asks a decider for a plan. Which one is named for every call, so that it can be swapped between two.
-    pub async fn reconcile(&self, decider: Arc<LoadedDecider>, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {
+    pub async fn reconcile(
+        &self,
+        decider: Arc<LoadedDecider>,
+        snapshot: Arc<Snapshot>,
+    ) -> Result<Plan, DeciderFailure> {
         let digest = decider.digest().to_string();
         let gone = || GuestFailure::Host { reason: "the decider's thread has ended".into() }.of_decider(&digest);
         let (answer, answered) = oneshot::channel();
