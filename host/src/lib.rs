@@ -11,6 +11,7 @@ pub mod fleet;
 pub mod journal;
 pub mod runtime;
 pub mod sandbox;
+pub mod view;
 
 pub use async_trait::async_trait;
 pub use engine;

@@ -3,6 +3,7 @@
 mod completions;
 mod decider;
 mod exit;
+mod forecast;
 mod plan;
 mod schema;
 mod table;
@@ -51,6 +52,9 @@ pub enum Verb {
     Decider(decider::DeciderVerb),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Serve a page that says who it is (for the examples)
+    #[command(hide = true)]
+    DemoServer(crate::demo::DemoServerArgs),
 }
 
 /// Runs the program: parses the command line, does what it says, writes what went wrong.
@@ -71,6 +75,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
+        Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),
     };
     result.unwrap_or_else(|failure| {
         terminal.print_failure(&failure);
@@ -78,9 +83,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
+fn demo_server(args: crate::demo::DemoServerArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(crate::demo::run(args))?)
+}
+
 /// The providers that a fleet file can name, for checks that touch nothing.
 pub fn providers() -> Providers {
-    Providers::new().with("process", |_| Ok(()))
+    Providers::new().with("process", crate::backends::process::check_template)
 }
 
 /// A length of time on the command line.

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+use decider::Verb;
 use engine::shape::{Probe, Template, slot_name};
 use serde::Serialize;
 
+use super::forecast::{Step, forecast};
 use super::table::Table;
 use super::validate::counted;
 use super::{Failure, Terminal, providers};
@@ -19,6 +21,9 @@ pub struct PlanArgs {
     /// The fleet file.
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// A decider to use instead of the built-in one.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub decider: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -28,6 +33,16 @@ struct Plan<'a> {
     generation: Option<u64>,
     templates: Vec<PlanTemplate<'a>>,
     slots: Vec<PlanSlot<'a>>,
+    decider: &'a str,
+    rounds: Vec<Vec<PlanStep<'a>>>,
+    settled: bool,
+}
+
+#[derive(Serialize)]
+struct PlanStep<'a> {
+    node: String,
+    rule: &'a str,
+    verb: &'static str,
 }
 
 #[derive(Serialize)]
@@ -49,6 +64,8 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
     let fleet = Fleet::load(&args.file, &providers())?;
     let shape = &fleet.shape;
     let (templates, of_group) = intern(&fleet);
+    let decider = super::decider::load(args.decider.as_deref())?;
+    let forecast = forecast(shape, &fleet.policy, &decider)?;
     if terminal.is_json() {
         let slots = shape.groups.iter().zip(&of_group).flat_map(|(group, template)| {
             (0..group.count).map(move |index| PlanSlot {
@@ -68,6 +85,9 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
                 .map(|(at, template)| PlanTemplate { id: name(at), template })
                 .collect(),
             slots: slots.collect(),
+            decider: decider.digest(),
+            rounds: forecast.rounds.iter().map(|round| round.iter().map(step).collect()).collect(),
+            settled: forecast.settled,
         });
     }
     let style = terminal.style();
@@ -89,7 +109,47 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
         }
         text.push_str(&table.render(&style));
     }
+    if !forecast.rounds.is_empty() {
+        text.push_str(&heading("steps"));
+        text.push_str(&steps_table(&forecast.rounds).render(&style));
+    }
+    text.push_str(if forecast.settled {
+        "\nthen settled: every node is ready\n"
+    } else {
+        "\nnot settled: this decider does not come to rest\n"
+    });
     terminal.print(&text)
+}
+
+fn step(step: &Step) -> PlanStep<'_> {
+    PlanStep { node: slot_name(&step.slot.0, step.slot.1), rule: &step.rule, verb: step.verb.label() }
+}
+
+/// One line for each round, rule and verb, with the slots it is for.
+fn steps_table(rounds: &[Vec<Step>]) -> Table {
+    let mut table = Table::new(&["round", "rule", "action", "slots"]);
+    for (at, round) in rounds.iter().enumerate() {
+        let mut lines: Vec<(&str, Verb, Vec<(&str, u32, u32)>)> = Vec::new();
+        for Step { slot: (group, index), rule, verb } in round {
+            let line = match lines.iter_mut().find(|line| line.0 == rule && line.1 == *verb) {
+                Some(line) => line,
+                None => {
+                    lines.push((rule, *verb, Vec::new()));
+                    let last = lines.len() - 1;
+                    &mut lines[last]
+                }
+            };
+            match line.2.last_mut() {
+                Some((last, first, count)) if last == group && *first + *count == *index => *count += 1,
+                _ => line.2.push((group, *index, 1)),
+            }
+        }
+        for (rule, verb, ranges) in lines {
+            let ranges = ranges.iter().map(|(group, first, count)| slots(group, *first, *count)).collect::<Vec<_>>();
+            table.push([(at + 1).to_string(), rule.to_owned(), verb.label().to_owned(), cut(&ranges.join(", "), 120)]);
+        }
+    }
+    table
 }
 
 /// Equal templates once, and the index of each group's.

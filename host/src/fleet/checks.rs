@@ -38,10 +38,13 @@ pub fn duration_ms(text: &str) -> Result<u64, String> {
 /// A text with its placeholders filled in with something that could stand there.
 fn sample(text: &str) -> String {
     text.replace("{endpoint}", "127.0.0.1:1")
+        .replace("{host}", "127.0.0.1")
+        .replace("{port}", "1")
         .replace("{run}", "run")
         .replace("{node}", "node-0")
         .replace("{attempt}", "1")
         .replace("{dir}", "/dir")
+        .replace("{state}", "/state")
         .replace("{self}", "/self")
 }
 

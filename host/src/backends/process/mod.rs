@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::check::check as check_template;
 use self::group::Census;
 use self::lease::{BootRecord, Found};
 use self::port::{HeldPort, Ports};

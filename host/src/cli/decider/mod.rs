@@ -1,0 +1,59 @@
+//! `homeostat decider`.
+
+mod inspect;
+mod run;
+mod snapshot;
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueHint};
+
+use super::{Failure, InputError, Terminal};
+use crate::sandbox::{Limits, LoadError, LoadedDecider, Sandbox};
+
+/// What can be done with a decider.
+#[derive(Debug, Subcommand)]
+pub enum DeciderVerb {
+    /// Show what a decider is: digest, name, version, contract, imports, exports, rules
+    Inspect {
+        /// The component [default: the built-in decider].
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+    },
+    /// Ask a decider for the plan of one snapshot
+    Run {
+        /// The component; `built-in` is the built-in decider.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The snapshot, as JSON (see docs/cli.md).
+        #[arg(value_hint = ValueHint::FilePath)]
+        snapshot: PathBuf,
+    },
+}
+
+pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure> {
+    match verb {
+        DeciderVerb::Inspect { file } => inspect::run(&load(file.as_deref())?, terminal),
+        DeciderVerb::Run { file, snapshot } => {
+            // The snapshot first: it is cheap to refuse.
+            let snapshot = snapshot::read(snapshot)?;
+            let built_in = file.as_os_str() == "built-in";
+            run::run(&load((!built_in).then_some(file))?, &snapshot, terminal)
+        }
+    }
+}
+
+/// Loads a decider from a file, or the built-in one.
+pub(super) fn load(file: Option<&std::path::Path>) -> Result<LoadedDecider, Failure> {
+    let failed = |error: LoadError| Failure::Failed(anyhow::Error::from(error));
+    let sandbox = Sandbox::new(Limits::default()).map_err(failed)?;
+    let Some(file) = file else { return sandbox.built_in().map_err(failed) };
+    let bytes = crate::fleet::read_bytes(file, sandbox.limits().component_bytes).map_err(InputError::from)?;
+    sandbox.load(&bytes).map_err(|error| {
+        Failure::Input(InputError {
+            message: format!("not a decider ({}): {error}", error.class()),
+            file: Some(file.display().to_string()),
+            ..InputError::default()
+        })
+    })
+}
