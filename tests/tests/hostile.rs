@@ -106,10 +106,7 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn callable_imports_are_refused_by_name() {
     let clock = refused(guests::IMPORTS_CLOCK).to_string();
-    assert_eq!(
-        clock,
-        "it imports wasi:clocks/monotonic-clock@0.2.0 now; a decider imports nothing that can be called"
-    );
+    assert_eq!(clock, "it imports wasi:clocks/monotonic-clock@0.2.0 now; a decider imports nothing that can be called");
     let LoadError::Imports { imports } = refused(guests::IMPORTS_FILES) else { panic!("refused for another reason") };
     assert!(imports.contains(&"read".to_string()), "{imports:?}");
     assert!(imports.contains(&"wasi:filesystem/preopens@0.2.0 get-directories".to_string()), "{imports:?}");
@@ -150,10 +147,9 @@ fn what_needs_too_much_from_the_start_is_refused() {
     assert_eq!(error.class(), "resources", "{error}");
     assert!(error.to_string().starts_with("it needs more than the limits allow: memory"), "{error}");
     assert!(error.to_string().contains("limit of 0x10000000 bytes"), "{error}");
-    for limits in [
-        Limits { table_elements: 0, ..Limits::default() },
-        Limits { memory_bytes: 64 << 10, ..Limits::default() },
-    ] {
+    for limits in
+        [Limits { table_elements: 0, ..Limits::default() }, Limits { memory_bytes: 64 << 10, ..Limits::default() }]
+    {
         let error = Sandbox::new(limits).unwrap().load(guests::GROWS_TABLE).unwrap_err();
         assert_eq!(error.class(), "resources", "{error}");
     }
@@ -262,7 +258,9 @@ fn fuel_runs_out_at_the_same_place_every_time() {
     let snapshot = fleet(500);
     let enough = |fuel_base| {
         let limits = Limits { fuel_base, fuel_per_node: 0, ..Limits::default() };
-        Sandbox::new(limits).and_then(|sandbox| sandbox.built_in()).is_ok_and(|decider| decider.reconcile(&snapshot).is_ok())
+        Sandbox::new(limits)
+            .and_then(|sandbox| sandbox.built_in())
+            .is_ok_and(|decider| decider.reconcile(&snapshot).is_ok())
     };
     let (mut low, mut high) = (0, 50_000_000);
     assert!(enough(high) && !enough(low));

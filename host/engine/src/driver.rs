@@ -214,6 +214,11 @@ impl Driver {
                 self.forget_decider_failures();
                 Ok(())
             }
+            Input::PolicyChanged(policy) => {
+                self.policy = policy;
+                self.queued = true;
+                Ok(())
+            }
             Input::Tick => Ok(()),
             Input::Resync => {
                 self.queued = true;

@@ -6,6 +6,7 @@ use decider::{OperationKind, Plan, Progress, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AttemptId, ExternalKey, Millis, OperationId};
+use crate::policy::Policy;
 use crate::record::Record;
 use crate::shape::{ClusterShape, Template};
 
@@ -299,6 +300,8 @@ pub enum Input {
         /// Its plan.
         result: Result<Plan, DeciderFailure>,
     },
+    /// The operator's settings changed. Deadlines that are already stored stay as they are (SPEC 6).
+    PolicyChanged(Policy),
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
     DeciderChanged(DeciderIdentity),
     /// Time passed: whatever is due fires.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::id::OperationId;
+use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -48,6 +49,7 @@ pub(super) type Outcome = Option<Result<Arc<Farewell>, Arc<HostError>>>;
 #[derive(Debug)]
 pub(super) enum Command {
     Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
+    Policy(Box<Policy>),
     Shutdown(Shutdown),
 }
 
@@ -72,6 +74,15 @@ impl HostHandle {
             return Err(self.ended());
         }
         answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Gives the host other settings. Deadlines that are stored already stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn update_policy(&self, policy: Policy) -> Result<(), HostError> {
+        self.commands.send(Command::Policy(Box::new(policy))).await.map_err(|_| self.ended())
     }
 
     /// Waits until the fleet has the latest shape (SPEC 8), and shows it. Put a time limit around it.

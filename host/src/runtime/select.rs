@@ -139,6 +139,7 @@ impl Runtime {
                     answer => drop(reply.send(answer)),
                 }
             }
+            Some(Command::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
             Some(Command::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
             Some(Command::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),
         }
