@@ -5,3 +5,4 @@ pub mod build;
 pub mod scenario;
 pub mod session;
 pub mod snapshots;
+pub mod world;
