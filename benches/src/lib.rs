@@ -1,41 +1,30 @@
-//! Measuring that does not need criterion: the median of a few calls.
+//! Measuring that does not need criterion: what a few calls cost.
 
 use std::time::{Duration, Instant};
 
-/// How long one call takes: by the wall clock, and on the processor, which other programs on the machine disturb less.
+/// How long one call takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Wall-clock time.
+    /// The median by the wall clock.
     pub wall: Duration,
-    /// Time on the processor.
+    /// The mean on the processor, which other programs on the machine disturb less.
     pub processor: Duration,
 }
 
-/// The median cost of `calls` calls, after a few to warm up.
-pub fn median<T>(calls: usize, mut call: impl FnMut() -> T) -> Cost {
+/// What one of `calls` calls costs, after a few to warm up.
+pub fn measure<T>(calls: u32, mut call: impl FnMut() -> T) -> Cost {
     for _ in 0..calls.div_ceil(10) {
         std::hint::black_box(call());
     }
-    let mut walls = Vec::with_capacity(calls);
-    let mut before = on_processor();
-    let begun = before;
-    let mut processors = Vec::with_capacity(calls);
-    // Asking for the time on the processor costs microseconds; short calls get their mean instead.
-    let short = calls > 1_000;
-    for _ in 0..calls.max(1) {
+    let calls = calls.max(1);
+    let before = on_processor();
+    let walls = (0..calls).map(|_| {
         let started = Instant::now();
         std::hint::black_box(call());
-        walls.push(started.elapsed());
-        if !short {
-            let now = on_processor();
-            processors.push(now.saturating_sub(before));
-            before = now;
-        }
-    }
-    if short {
-        processors.push(on_processor().saturating_sub(begun) / calls as u32);
-    }
-    Cost { wall: middle(walls), processor: middle(processors) }
+        started.elapsed()
+    });
+    let wall = middle(walls.collect());
+    Cost { wall, processor: on_processor().saturating_sub(before) / calls }
 }
 
 fn middle(mut times: Vec<Duration>) -> Duration {
@@ -43,7 +32,7 @@ fn middle(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// The time that this thread has spent on the processor; Linux only, else always zero.
+/// The time that this thread has spent on the processor, to a few milliseconds; Linux only, else always zero.
 fn on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0))
