@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use benches::median;
+use benches::measure;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group};
 use decider::Snapshot;
 use homeostat::sandbox::{Limits, Sandbox};
@@ -54,14 +54,19 @@ criterion_group! {
 /// The ratios of one run, as benches/README.md has them.
 fn table() {
     let component = Sandbox::new(Limits::default()).unwrap().built_in().unwrap();
-    println!("\n| nodes | native | component | ratio |\n|---|---|---|---|");
+    println!(
+        "\n| nodes | native | component | ratio | on the processor: native | component |\n|---|---|---|---|---|---|"
+    );
     for rows in SIZES {
         let snapshot = fleet(rows);
-        let calls = (2_000_000 / rows).clamp(15, 5_000);
-        let native = median(calls, || decider::reconcile(black_box(&snapshot)));
-        let guest = median(calls, || component.reconcile(black_box(&snapshot)).unwrap());
-        let ratio = guest.as_secs_f64() / native.as_secs_f64();
-        println!("| {rows} | {native:.1?} | {guest:.1?} | {ratio:.1} |");
+        let calls = (3_000_000 / rows as u32).clamp(20, 20_000);
+        let native = measure(calls, || decider::reconcile(black_box(&snapshot)));
+        let guest = measure(calls, || component.reconcile(black_box(&snapshot)).unwrap());
+        let ratio = guest.wall.as_secs_f64() / native.wall.as_secs_f64();
+        println!(
+            "| {rows} | {:.1?} | {:.1?} | {ratio:.1} | {:.1?} | {:.1?} |",
+            native.wall, guest.wall, native.processor, guest.processor
+        );
     }
 }
 

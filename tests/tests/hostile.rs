@@ -113,6 +113,17 @@ fn callable_imports_are_refused_by_name() {
 }
 
 #[test]
+fn an_import_of_types_only_is_let_through() {
+    let engine = wasmtime::Engine::default();
+    let component = wasmtime::component::Component::from_binary(&engine, guests::IMPORTS_TYPES).unwrap();
+    let imports: Vec<String> = component.component_type().imports(&engine).map(|(name, _)| name.to_string()).collect();
+    assert_eq!(imports, ["hostile:types/shared"]);
+    // There is nothing behind its exports, so it stops as soon as it is asked what it is, and not before.
+    let error = refused(guests::IMPORTS_TYPES);
+    assert!(matches!(error, LoadError::Describe(GuestFailure::Panicked { .. })), "{error}");
+}
+
+#[test]
 fn another_world_is_refused_with_what_it_exports() {
     assert_eq!(
         refused(guests::OTHER_WORLD).to_string(),
@@ -186,6 +197,15 @@ fn a_description_is_bounded_and_printable() {
         let error = refused(component);
         assert!(matches!(&error, LoadError::Description { field: found, .. } if found == field), "{error}");
         assert!(!error.to_string().contains('\u{1b}'), "{error}");
+    }
+}
+
+#[test]
+fn limits_that_cannot_work_are_refused() {
+    let too_deep = Limits { native_stack_bytes: 64 << 20, ..Limits::default() };
+    let too_wide = Limits { memory_bytes: 1 << 40, ..Limits::default() };
+    for limits in [too_deep, too_wide] {
+        assert_eq!(Sandbox::new(limits).unwrap_err().class(), "setup");
     }
 }
 

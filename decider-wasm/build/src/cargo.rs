@@ -148,3 +148,16 @@ fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Res
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_read_from_dep_info() {
+        let text = "/t/a.wasm: /src/lib.rs /with\\ space/x.rs /wit/w.wit\n\n/src/lib.rs:\n";
+        let expected: Vec<PathBuf> = ["/src/lib.rs", "/with space/x.rs", "/wit/w.wit"].map(PathBuf::from).into();
+        assert_eq!(sources(text), expected);
+        assert_eq!(sources(""), Vec::<PathBuf>::new());
+    }
+}

@@ -2,6 +2,7 @@
 //! guest's own code last.
 
 use decider::{CONTRACT, Description, Snapshot};
+use semver::Version;
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Precompiled};
@@ -148,11 +149,12 @@ fn interface(
     Err(LoadError::OtherWorld { expected: format!("{INTERFACE}@{CONTRACT}"), exports: exports.to_vec() })
 }
 
-/// Semantic versioning: the same major version, and a minor that this host knows.
+/// Semantic versioning: the same major version, a minor that this host knows, and no pre-release.
 fn check_contract(place: &'static str, found: &str) -> Result<(), LoadError> {
-    let parts = |text: &str| description::version(text).map(|[major, minor, _]| (major, minor));
-    match (parts(found), parts(CONTRACT)) {
-        (Some((major, minor)), Some((our_major, our_minor))) if major == our_major && minor <= our_minor => Ok(()),
+    match (Version::parse(found), Version::parse(CONTRACT)) {
+        (Ok(theirs), Ok(ours)) if theirs.major == ours.major && theirs.minor <= ours.minor && theirs.pre.is_empty() => {
+            Ok(())
+        }
         _ => Err(LoadError::Contract { place, found: description::shorten(found), ours: CONTRACT }),
     }
 }

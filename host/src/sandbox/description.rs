@@ -15,7 +15,7 @@ const MAX_SENTENCE_BYTES: usize = 1_000;
 pub(super) fn check(description: &Description) -> Result<(), LoadError> {
     text("name", &description.name, MAX_NAME_BYTES, "is longer than 64 bytes")?;
     text("version", &description.version, MAX_VERSION_BYTES, "is longer than 64 bytes")?;
-    if version(&description.version).is_none() {
+    if semver::Version::parse(&description.version).is_err() {
         return wrong("version", &description.version, "is not a semantic version");
     }
     text("contract", &description.contract, MAX_VERSION_BYTES, "is longer than 64 bytes")?;
@@ -56,16 +56,4 @@ pub(super) fn shorten(value: &str) -> String {
         Some((cut, _)) => format!("{}…", &value[..cut]),
         None => value.into(),
     }
-}
-
-/// Major, minor and patch of a semantic version; a pre-release or build part is allowed and not looked at.
-pub(super) fn version(text: &str) -> Option<[u64; 3]> {
-    let core = text.split(['-', '+']).next()?;
-    let mut parts = core.split('.').map(|part| {
-        let plain = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let leading = part.len() > 1 && part.starts_with('0');
-        if plain && !leading { part.parse::<u64>().ok() } else { None }
-    });
-    let version = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(version)
 }

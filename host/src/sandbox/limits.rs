@@ -31,7 +31,7 @@ pub struct Limits {
     /// The longest stay in the guest in milliseconds of wall-clock time: a backstop for what fuel does not see. Where it
     /// trips differs from run to run.
     pub wall_clock_ms: u64,
-    /// The native stack that a guest's calls may use, in bytes. The guest's own stack lies in its memory.
+    /// The native stack that a guest's calls may use, in bytes; at most [`Limits::MAX_NATIVE_STACK_BYTES`]. The guest's own stack lies in its memory.
     pub native_stack_bytes: u64,
 }
 
@@ -56,6 +56,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The most that `native_stack_bytes` may be: a guest runs on its caller's thread, whose stack has to be larger.
+    pub const MAX_NATIVE_STACK_BYTES: u64 = 1 << 20;
+
     /// The fuel for a call with so many nodes.
     pub fn fuel(&self, nodes: usize) -> u64 {
         self.fuel_base.saturating_add(self.fuel_per_node.saturating_mul(nodes as u64))
