@@ -113,7 +113,9 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
         text.push_str(&heading("steps"));
         text.push_str(&steps_table(&forecast.rounds).render(&style));
     }
-    text.push_str(if forecast.settled {
+    text.push_str(if forecast.settled && forecast.rounds.is_empty() {
+        "\nnothing to do\n"
+    } else if forecast.settled {
         "\nthen settled: every node is ready\n"
     } else {
         "\nnot settled: this decider does not come to rest\n"
