@@ -1,7 +1,18 @@
-//! The host.
+//! The host: backends, executor, sandbox and the loop around the sans-IO driver. As a library it is embedded through
+//! [`Host::builder`].
+
 pub mod backends;
 pub mod cli;
+pub mod clock;
+pub mod decide;
 pub mod demo;
+pub mod executor;
 pub mod fleet;
+pub mod journal;
+pub mod runtime;
 pub mod sandbox;
 pub mod view;
+
+pub use async_trait::async_trait;
+pub use engine;
+pub use runtime::{Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle, Intervals, Shutdown};

@@ -120,12 +120,8 @@ fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Res
     let file = std::fs::File::create(log).map_err(BuildError::io(log))?;
     let errors = file.try_clone().map_err(BuildError::io(log))?;
     let program = PathBuf::from(command.get_program());
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(errors)
-        .spawn()
-        .map_err(BuildError::io(&program))?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn().map_err(BuildError::io(&program))?;
     let started = Instant::now();
     let output = || {
         let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -136,7 +132,11 @@ fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Res
         match child.try_wait().map_err(BuildError::io(&program))? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => {
-                return Err(BuildError::Cargo { package: package.into(), status: status.to_string(), output: output() });
+                return Err(BuildError::Cargo {
+                    package: package.into(),
+                    status: status.to_string(),
+                    output: output(),
+                });
             }
             None if started.elapsed() > limit => {
                 // Already gone is as good as stopped.

@@ -123,7 +123,8 @@ pub fn compile(guests: &Guests<'_>) -> Result<(Vec<Guest>, Way), BuildError> {
 /// Makes a component of a core module that carries its world (as `wit_bindgen::generate!` embeds it). No adapter is
 /// linked, so a module that imports anything its world does not have is refused.
 pub fn componentize(name: &str, module: &[u8]) -> Result<Vec<u8>, BuildError> {
-    let not = |error: &dyn std::fmt::Display| BuildError::NotAComponent { name: name.into(), reason: error.to_string() };
+    let not =
+        |error: &dyn std::fmt::Display| BuildError::NotAComponent { name: name.into(), reason: error.to_string() };
     wit_component::ComponentEncoder::default()
         .validate(true)
         .module(module)

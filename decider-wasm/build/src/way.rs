@@ -75,9 +75,8 @@ pub(crate) fn detect() -> Result<Way, BuildError> {
 fn with_target(rustc: &Path) -> Result<Way, String> {
     let version = ask(rustc, &["--version"])?;
     let folder = PathBuf::from(ask(rustc, &["--print", "target-libdir", "--target", TARGET])?);
-    let has_core = std::fs::read_dir(&folder).is_ok_and(|files| {
-        files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
-    });
+    let has_core = std::fs::read_dir(&folder)
+        .is_ok_and(|files| files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libcore-")));
     if !has_core {
         return Err(format!("{version} lacks the target's standard library ({} is not there)", folder.display()));
     }

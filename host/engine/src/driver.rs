@@ -214,7 +214,16 @@ impl Driver {
                 self.forget_decider_failures();
                 Ok(())
             }
+            Input::PolicyChanged(policy) => {
+                self.policy = policy;
+                self.queued = true;
+                Ok(())
+            }
             Input::Tick => Ok(()),
+            Input::Resync => {
+                self.queued = true;
+                Ok(())
+            }
         };
         if folded.is_err() && self.outputs.is_empty() && self.submits.is_empty() && self.pass.is_none() {
             // Refused: time has not passed either.

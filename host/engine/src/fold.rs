@@ -105,7 +105,8 @@ impl Driver {
         };
         let superseded = self.mutated(Mutation::FoldSuperseded) && self.state.holder(id.attempt).is_none();
         let forgets = self.mutated(Mutation::ForgetLease);
-        let policy = self.policy.clone();
+        let overtakes = self.mutated(Mutation::DropOvertaking) && self.overtakes(id);
+        let policy = self.policy;
         let now = self.now;
         let settles = self.settles(node);
         let Some(held) = self.node_mut(node) else { return };
@@ -113,6 +114,9 @@ impl Driver {
             if let Ok(Done::Leased { lease, .. }) = result {
                 held.lease = Some(lease);
             }
+            return;
+        }
+        if overtakes {
             return;
         }
         let pending = match held.pending.take() {
@@ -169,7 +173,7 @@ impl Driver {
             self.stats.superseded += 1;
             return;
         };
-        let (policy, now) = (self.policy.clone(), self.now);
+        let (policy, now) = (self.policy, self.now);
         let Some(held) = self.node_mut(node) else { return };
         let starting = held
             .pending
@@ -189,7 +193,7 @@ impl Driver {
 
     /// What is due for one node: its operation's deadline, its stage's deadline.
     pub(crate) fn fire_node(&mut self, node: NodeId) {
-        let (policy, now) = (self.policy.clone(), self.now);
+        let (policy, now) = (self.policy, self.now);
         let Some(held) = self.node_mut(node) else { return };
         let mut changed = false;
         let mut ask = None;
@@ -218,6 +222,14 @@ impl Driver {
         if changed {
             self.touch(node);
         }
+    }
+
+    /// Whether an older attempt's operation of the same kind is still in flight (for the mutation of S13).
+    fn overtakes(&self, id: OperationId) -> bool {
+        let in_flight = |node: &ManagedNode| node.pending.as_ref().map(|pending| pending.operation.request.kind());
+        let nodes = || self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
+        let kind = nodes().find(|node| node.attempt == id.attempt).and_then(in_flight);
+        nodes().any(|node| node.attempt < id.attempt && node.pending.is_some() && in_flight(node) == kind)
     }
 
     pub(crate) fn node_mut(&mut self, node: NodeId) -> Option<&mut ManagedNode> {
@@ -326,9 +338,9 @@ impl Folding<'_> {
                     node.retry.ambiguous = None;
                 }
                 self.back_off(node, Some(self.policy.backoff_cap_ms));
+                node.retry.provider_wait = None;
                 if !cleaning {
                     node.retry.next_effect_at = None;
-                    node.retry.provider_wait = None;
                 }
             }
             Fault::Ambiguous { .. } => {

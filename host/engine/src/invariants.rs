@@ -187,6 +187,9 @@ fn completes(input: &Input, attempt: AttemptId, before: &ManagedNode) -> Option<
 fn s6(step: &Step<'_>, found: &mut Found) {
     for (slot, before, after) in nodes(step) {
         let Some(before) = before else { continue };
+        if step.after.reaps.contains_key(&before.attempt) {
+            continue;
+        }
         let same = after.filter(|after| after.attempt == before.attempt);
         let ended = completes(step.input, before.attempt, before);
         let destroyed = matches!(ended, Some((OperationKind::DestroyLease, Ok(Done::Destroyed))));

@@ -6,6 +6,7 @@ use decider::{OperationKind, Plan, Progress, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AttemptId, ExternalKey, Millis, OperationId};
+use crate::policy::Policy;
 use crate::record::Record;
 use crate::shape::{ClusterShape, Template};
 
@@ -299,10 +300,14 @@ pub enum Input {
         /// Its plan.
         result: Result<Plan, DeciderFailure>,
     },
+    /// The operator's settings changed. Deadlines that are already stored stay as they are (SPEC 6).
+    PolicyChanged(Policy),
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
     DeciderChanged(DeciderIdentity),
     /// Time passed: whatever is due fires.
     Tick,
+    /// The periodic safety net: a pass, though nothing is known to be due.
+    Resync,
 }
 
 /// What comes out of the driver, in this order; all of it before the next input.

@@ -24,12 +24,12 @@ pub enum Mutation {
     ScaleDownLowest,
     /// S10: a lower generation is accepted.
     AcceptOlderGeneration,
-    /// S11: a settled node is dispatched to all the same.
+    /// S11: a pass over a settled node changes it all the same.
     RestlessPass,
     /// S12: what is decided depends on how many nodes are in the snapshot.
     DecideByCompany,
-    /// S13: the result that arrives second in the same millisecond is dropped.
-    DropSecondInput,
+    /// S13: a result that overtakes an older attempt's is dropped.
+    DropOvertaking,
     /// S14: an empty listing is believed.
     BelieveAbsence,
     /// S15: what bears another run's label is reaped.

@@ -167,7 +167,7 @@ impl Driver {
             pass.rest.push(left);
             return;
         }
-        let (now, policy) = (self.now, self.policy.clone());
+        let (now, policy) = (self.now, self.policy);
         let mut fresh = Vec::new();
         for node in part {
             let Some(slot) = self.slot_mut(node) else { continue };
@@ -290,7 +290,6 @@ impl Driver {
                 self.notice(Notice::Inconsistent { node, facts });
             }
             if hold == Some(HoldKind::Steady) && self.mutated(Mutation::RestlessPass) {
-                self.transition(node, Verb::LookupEndpoint);
                 self.touch(node);
             }
             return;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::shape::ShapeLimits;
 
 /// The settings of one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// First delay after a failure.

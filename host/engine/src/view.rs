@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::driver::Driver;
 use crate::id::Millis;
+use crate::io::DeciderFailure;
 use crate::state::{ManagedNode, Slot};
 
 /// The whole run.
@@ -74,11 +75,14 @@ impl Driver {
     /// The state as people see it.
     pub fn view(&self) -> View {
         let state = self.state();
+        let failing = self.reported.as_ref();
         let mut nodes: Vec<(u32, NodeView)> = state
             .slots
             .iter()
             .filter(|slot| slot.desired.is_some() || slot.node.is_some())
-            .map(|slot| (slot.desired.map_or(u32::MAX, |desired| desired.group), node_view(slot)))
+            .map(|slot| {
+                (slot.desired.map_or(u32::MAX, |desired| desired.group), node_view(slot, failing, self.pass_retry_at))
+            })
             .collect();
         nodes.sort_by(|(a, x), (b, y)| (a, &x.group, x.index).cmp(&(b, &y.group, y.index)));
         View {
@@ -112,9 +116,18 @@ fn settled(slot: &Slot) -> bool {
     }
 }
 
-fn node_view(slot: &Slot) -> NodeView {
+fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Millis>) -> NodeView {
     let node = slot.node.as_ref();
-    let (waits_for, until_ms) = waits(slot);
+    let quarantine = slot.quarantine.as_ref();
+    let failing =
+        quarantine.map(|held| (&held.failure, Some(held.retry_at))).or(failing.map(|failure| (failure, retry_at)));
+    let (waits_for, until_ms) = match failing {
+        Some((failure, retry_at)) => {
+            let (class, detail) = (&failure.class, &failure.detail);
+            (format!("a decider that does not fail for it ({class}: {detail})"), retry_at)
+        }
+        None => waits(slot),
+    };
     let failure = node.and_then(|node| node.failure.as_ref()).map(|failure| failure.reason.clone());
     NodeView {
         node: slot.name.clone(),
@@ -128,7 +141,7 @@ fn node_view(slot: &Slot) -> NodeView {
         endpoint: node.and_then(|node| node.endpoint.clone()),
         progress: node.map_or("none", |node| node.progress.label()),
         failures: node.map_or(0, |node| node.retry.failures),
-        rule: slot.decision.as_ref().map(|decision| decision.rule.to_string()),
+        rule: slot.decision.as_ref().filter(|_| failing.is_none()).map(|decision| decision.rule.to_string()),
         waits_for,
         until_ms,
         error: failure.or_else(|| node.and_then(|node| node.last_error.clone())),
@@ -137,12 +150,6 @@ fn node_view(slot: &Slot) -> NodeView {
 
 /// What a slot waits for, in words, and until when.
 fn waits(slot: &Slot) -> (String, Option<Millis>) {
-    if let Some(held) = &slot.quarantine {
-        return (
-            format!("the decider fails for it: {}: {}", held.failure.class, held.failure.detail),
-            Some(held.retry_at),
-        );
-    }
     let Some(decision) = &slot.decision else { return ("a decision".into(), None) };
     let Some(node) = &slot.node else { return ("a decision".into(), None) };
     if let Some(pending) = &node.pending {
@@ -168,11 +175,14 @@ fn observation(node: &ManagedNode) -> String {
 
 fn instant(node: &ManagedNode) -> String {
     if node.stage == Stage::Destroyed {
-        return format!("backoff before the next attempt (failures: {})", node.retry.failures);
+        return "backoff before the next attempt".into();
     }
     match node.retry.ambiguous.as_ref().map(|doubt| doubt.kind) {
         Some(kind) => format!("settling a {} whose outcome is unknown", kind.label()),
-        None if node.retry.next_effect_at.is_some() => format!("backoff (failures: {})", node.retry.failures),
+        None if node.retry.provider_wait.is_some() && node.retry.provider_wait == node.retry.next_effect_at => {
+            "the wait the provider asked for".into()
+        }
+        None if node.retry.next_effect_at.is_some() => "backoff".into(),
         None => "an endpoint".into(),
     }
 }

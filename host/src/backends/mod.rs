@@ -1,6 +1,7 @@
 //! Backends: one provider each (SPEC 7). A backend creates, looks up, bootstraps, cancels, destroys and lists; it never
 //! invents identity and never chooses what to do.
 
+pub mod fake;
 pub mod process;
 
 use async_trait::async_trait;

@@ -92,8 +92,15 @@ impl Terminal {
 
     /// Writes a failure to standard error: for people, or as one line of JSON. Nobody may be left to read it.
     pub fn print_failure(&self, failure: &Failure) {
-        let text = match failure {
-            Failure::Closed => return,
+        if let Some(text) = self.failure_text(failure) {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// A failure in words, or as one line of JSON; `None` when there is nothing to say.
+    pub fn failure_text(&self, failure: &Failure) -> Option<String> {
+        Some(match failure {
+            Failure::Closed => return None,
             Failure::Fleet(error) if self.is_json() => json_line(&fleet::report(error)),
             Failure::Fleet(error) => fleet::render(error, self.err_color),
             Failure::Input(error) if self.is_json() => json_line(&one(ErrorReportEntry {
@@ -111,8 +118,7 @@ impl Terminal {
                 ..ErrorReportEntry::default()
             })),
             Failure::Failed(error) => self.error_line(&format!("{error:#}")),
-        };
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+        })
     }
 
     fn error_line(&self, text: &str) -> String {

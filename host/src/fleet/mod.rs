@@ -122,6 +122,40 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// What a running host refuses of a file that is right by itself, with its place: another run, a generation that does
+    /// not rise.
+    pub fn refuse(&self, path: &Path, error: &ShapeError) -> FleetError {
+        let field = error.field().to_owned();
+        let text = self.source.as_ref();
+        let span = self.place(&field);
+        let (line, column) = position(text, span.start);
+        let value = Walk::new(text).text(&span);
+        let problem = Problem::Shape(error.clone());
+        let finding = Finding { problem, field, value, span, line, column, related: None, hint: None };
+        ContentError { path: path.into(), source: self.source.clone(), findings: vec![finding] }.into()
+    }
+
+    /// Where a field is: its group, its own line for one of the whole file, else the first line.
+    fn place(&self, field: &str) -> Range<usize> {
+        let text = self.source.as_ref();
+        let group =
+            field.strip_prefix("group[").and_then(|rest| rest.split_once(']')).and_then(|(at, _)| at.parse().ok());
+        if let Some(span) = group.and_then(|at: usize| self.spans.get(at)) {
+            return span.clone();
+        }
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let named = line.trim_start().strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with('='));
+            if named {
+                return start..start + line.trim_end().len();
+            }
+            start += line.len();
+        }
+        0..text.find('\n').unwrap_or(text.len())
+    }
+}
+
 fn syntax(text: &str, span: Range<usize>, message: impl Into<String>) -> Finding {
     let (line, column) = position(text, span.start);
     let problem = Problem::Syntax { message: message.into() };

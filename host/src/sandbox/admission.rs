@@ -1,7 +1,7 @@
 //! What a component must be before it decides anything (SPEC 9). The order matters: cheap and certain checks first, the
 //! guest's own code last.
 
-use decider::{Description, Snapshot};
+use decider::{CONTRACT, Description, Snapshot};
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Precompiled};
@@ -13,8 +13,6 @@ use super::failure::GuestFailure;
 use super::limits::Limits;
 use super::store::Usage;
 
-/// The version of the contract that this host speaks.
-pub const CONTRACT: &str = "1.0.0";
 /// The interface that a decider exports, without its version.
 const INTERFACE: &str = "homeostat:decider/policy";
 
@@ -93,7 +91,12 @@ pub(super) fn admit(engine: &Engine, bytes: &[u8], limits: &Limits, ticks: u64) 
 }
 
 fn invalid(error: wasmtime::Error) -> LoadError {
-    LoadError::Invalid { reason: format!("{error:#}") }
+    let reason = format!("{error:#}");
+    // wasmtime compares with the pool's limits while it compiles, and has no type for the outcome; a test holds the words.
+    if reason.contains("pooling allocator") {
+        return LoadError::Oversized { reason: error.root_cause().to_string() };
+    }
+    LoadError::Invalid { reason }
 }
 
 fn refuse(function: &'static str, stop: call::Stop, failed: fn(GuestFailure) -> LoadError) -> LoadError {

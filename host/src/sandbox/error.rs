@@ -62,7 +62,7 @@ pub enum LoadError {
         exports: Vec<String>,
     },
     /// It speaks another version of the contract.
-    #[error("its {place} is {found}; this host speaks contract version {ours}")]
+    #[error("its {place}'s contract version is {found}; this host speaks {ours}")]
     Contract {
         /// Where it says so.
         place: &'static str,
@@ -87,7 +87,13 @@ pub enum LoadError {
         /// The difference.
         reason: String,
     },
-    /// It needs more than it may have before it has begun.
+    /// A part of it is larger than the limits allow from the start.
+    #[error("it needs more than the limits allow: {reason}")]
+    Oversized {
+        /// wasmtime's words, with the limit.
+        reason: String,
+    },
+    /// Its parts together need more than it may have.
     #[error("it needs {needed} {resource}; {limit} is the limit")]
     Resources {
         /// What.
@@ -141,7 +147,7 @@ impl LoadError {
             LoadError::Contract { .. } => "contract",
             LoadError::MissingFunction { .. } => "missing-function",
             LoadError::Signature { .. } => "signature",
-            LoadError::Resources { .. } => "resources",
+            LoadError::Oversized { .. } | LoadError::Resources { .. } => "resources",
             LoadError::Description { .. } => "description",
             LoadError::Describe(_) => "describe",
             LoadError::Trial(_) => "trial",

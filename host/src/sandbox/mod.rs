@@ -28,12 +28,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use admission::CONTRACT;
 pub use error::LoadError;
 pub use failure::GuestFailure;
 pub use limits::Limits;
 pub use loaded::{Inspection, LoadedDecider, digest};
 pub use thread::DeciderThread;
+
+/// The component of the decider that is part of this library.
+pub const BUILT_IN: &[u8] = decider_artifact::COMPONENT;
 
 /// An engine, a pool of instances, and the limits for all that runs in it.
 #[derive(Clone)]
@@ -89,7 +91,7 @@ impl Sandbox {
     ///
     /// As [`Sandbox::load`]; with limits that are too small for it.
     pub fn built_in(&self) -> Result<LoadedDecider, LoadError> {
-        self.load(decider_artifact::COMPONENT)
+        self.load(BUILT_IN)
     }
 
     /// The limits.

@@ -78,7 +78,8 @@ fn key(node: &NodeView) -> (Option<u64>, &'static str, bool, bool, u32, Option<&
 }
 
 impl NodeChange {
-    fn of(node: &NodeView, at_ms: u64) -> Self {
+    /// A node as it is now.
+    pub fn of(node: &NodeView, at_ms: u64) -> Self {
         NodeChange {
             schema: "homeostat.change/v1",
             at_ms,

@@ -24,7 +24,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use engine::shape::Template;
@@ -44,6 +44,8 @@ use super::{
 
 /// How long [`ProcessBackend::shutdown`] waits for calls that are under way.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(10);
+/// How long [`ProcessBackend::open`] waits for a state directory that is in use.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// Where the leases are, below the state directory.
 const LEASES: &str = "leases";
 /// What `{state}` stands for, below the state directory.
@@ -167,10 +169,15 @@ impl ProcessBackend {
             |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| OpenError::NotText { path: path.to_owned() });
         text(&leases)?;
         let lock = File::open(&leases).map_err(error)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
-            Err(TryLockError::Error(source)) => return Err(error(source)),
+        let began = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                // A child that a killed host had just forked holds the lock until it runs its program.
+                Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 20),
+                Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
+                Err(TryLockError::Error(source)) => return Err(error(source)),
+            }
         }
         lease::sweep(&leases).map_err(error)?;
         let mut recorded = BTreeMap::new();
@@ -234,7 +241,10 @@ impl ProcessBackend {
     fn release(&self) {
         self.inner.stop.cancel();
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lock) = self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Closing is not enough: a child being forked may have a copy.
+            let _ = lock.unlock();
+        }
     }
 
     /// Runs a call to its end even when the caller gives it up, so that nothing is left half done; the next call for

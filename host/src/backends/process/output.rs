@@ -18,6 +18,8 @@ pub struct Tail {
     file: Option<File>,
     position: u64,
     line: Vec<u8>,
+    /// The line being read lacks its start: it is not shown to anybody.
+    headless: bool,
     /// The last line that was not blank.
     pub last: Option<String>,
 }
@@ -26,7 +28,7 @@ impl Tail {
     /// From the start, but at most `back` bytes before the end.
     pub fn new(path: PathBuf, back: u64) -> Self {
         let size = fs::metadata(&path).map(|meta| meta.len()).unwrap_or(0);
-        Tail { path, file: None, position: size.saturating_sub(back), line: Vec::new(), last: None }
+        Tail { path, file: None, position: size.saturating_sub(back), line: Vec::new(), headless: false, last: None }
     }
 
     /// Reads one piece of what is new; 0 when there is nothing. Whole lines go to `each`.
@@ -70,32 +72,49 @@ impl Tail {
     }
 
     fn finish(&mut self, each: &mut dyn FnMut(&str)) {
-        let text = String::from_utf8_lossy(&self.line);
-        let text = text.strip_suffix('\r').unwrap_or(&text);
-        each(text);
-        if !text.trim().is_empty() {
-            let last = self.last.get_or_insert_default();
-            last.clear();
-            last.push_str(text);
+        if !std::mem::take(&mut self.headless) {
+            let text = String::from_utf8_lossy(&self.line);
+            let text = text.strip_suffix('\r').unwrap_or(&text);
+            each(text);
+            if !text.trim().is_empty() {
+                let last = self.last.get_or_insert_default();
+                last.clear();
+                last.push_str(text);
+            }
         }
         self.line.clear();
     }
 
-    /// Cuts a log that is larger than `limit` bytes; its end is kept as `output.log.1`. Lines that are written in the
-    /// very moment of the cut are lost.
+    /// Passes over what was written too fast to be read, all but the end, once it is more than `most` bytes.
+    pub fn skip_backlog(&mut self, most: u64) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let size = file.metadata()?.len();
+        if size.saturating_sub(self.position) > most {
+            self.position = size.saturating_sub(KEPT_BYTES.min(most));
+            self.line.clear();
+            self.headless = true;
+        }
+        Ok(())
+    }
+
+    /// Cuts a log that is larger than `limit` bytes and read to its end; the end is kept beside it as `output.log.1`.
+    /// What is written in the very moment of the cut is lost.
     pub fn rotate(&mut self, limit: u64) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let size = file.metadata()?.len();
-        if size <= limit {
+        if size <= limit || size != self.position {
             return Ok(());
         }
         file.seek(SeekFrom::Start(size.saturating_sub(KEPT_BYTES)))?;
         let mut kept = Vec::new();
         file.take(KEPT_BYTES).read_to_end(&mut kept)?;
         fs::write(kept_path(&self.path), kept)?;
-        // The command appends, so what it writes next starts the file anew.
-        OpenOptions::new().write(true).open(&self.path)?.set_len(0)?;
-        self.position = 0;
+        let log = OpenOptions::new().write(true).open(&self.path)?;
+        if log.metadata()?.len() == self.position {
+            // The command appends, so what it writes next starts the file anew.
+            log.set_len(0)?;
+            self.position = 0;
+        }
         Ok(())
     }
 }
@@ -149,6 +168,16 @@ mod tests {
         log.write_all(b" done\nnew").unwrap();
         assert_eq!(all(&mut tail), ["half done"]);
         tail.flush(&mut |line| assert_eq!(line, "new"));
+        log.write_all(&b"flood\n".repeat(500_000)).unwrap();
+        log.write_all(b"READY\n").unwrap();
+        tail.rotate(100_000).unwrap();
+        assert!(fs::metadata(&path).unwrap().len() > 3_000_000, "what is not read is not cut");
+        tail.skip_backlog(2_000_000).unwrap();
+        let lines = all(&mut tail);
+        assert!(lines.len() < 200_000 && lines.iter().all(|line| line == "flood" || line == "READY"));
+        assert_eq!(lines.last().map(String::as_str), Some("READY"));
+        log.write_all(b"new\n").unwrap();
+        assert_eq!(all(&mut tail), ["new"]);
         assert_eq!(tail.last.as_deref(), Some("new"));
         fs::remove_dir_all(&dir).unwrap();
     }

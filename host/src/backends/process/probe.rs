@@ -81,8 +81,10 @@ impl Prober {
         }
     }
 
-    /// Tries until it holds; `trouble` says why it does not yet. Never returns for a pattern.
+    /// Tries until it holds; `trouble` says why it does not yet, from the second try on: the first often comes too early,
+    /// which is no news. Never returns for a pattern.
     pub async fn until_held(&self, trouble: &watch::Sender<String>) {
+        let mut is_first = true;
         loop {
             let began = tokio::time::Instant::now();
             let tried = async {
@@ -101,12 +103,12 @@ impl Prober {
             };
             match result {
                 Ok(()) => return,
+                Err(_) if is_first => is_first = false,
                 Err(why) => {
                     trouble.send_if_modified(|known| {
-                        *known != why && {
-                            *known = why;
-                            true
-                        }
+                        let changed = *known != why;
+                        *known = why;
+                        changed
                     });
                 }
             }

@@ -21,6 +21,8 @@ const LOOK_JOINING: Duration = Duration::from_millis(100);
 const LOOK_JOINED: Duration = Duration::from_millis(250);
 /// How much of an earlier host's log is read again when nothing in it is waited for, in bytes.
 const BACK_BYTES: u64 = 4096;
+/// Of a log that grows faster than it can be read, what is more than this many limits behind is passed over.
+const BACKLOG_LIMITS: u64 = 8;
 /// How many pieces of the log are read before other tasks get a turn.
 const PIECES: u32 = 4;
 
@@ -70,7 +72,6 @@ impl Session {
         }
         let mut probe = std::pin::pin!(self.prober.until_held(&trouble));
         let mut end = std::pin::pin!(self.process.wait());
-        let mut tries = 0;
         let how = loop {
             let look = match (joined, &pattern) {
                 _ if log.is_busy => Duration::from_millis(1),
@@ -99,12 +100,8 @@ impl Session {
                 self.report(Observation::Output(line)).await?;
             } else if !joined && troubles.has_changed().unwrap_or(false) && log.is_quiet() {
                 let why = troubles.borrow_and_update().clone();
-                tries += 1;
-                // The first try often comes too early, which is no news.
-                if tries > 1 {
-                    log.reported();
-                    self.report(Observation::Output(format!("join probe: {why}"))).await?;
-                }
+                log.reported();
+                self.report(Observation::Output(format!("join probe: {why}"))).await?;
             }
         };
         log.finish().await;
@@ -140,11 +137,12 @@ impl Log {
         Log { tail, limit, fresh: None, last_report: None, is_busy: false }
     }
 
-    /// Reads what is new, up to the size at which the log is cut. A log that cannot be read stops nothing.
+    /// Reads what is new, at most a limit's worth at a time. A log that cannot be read stops nothing.
     async fn read(&mut self, mut each: impl FnMut(&str)) {
         let mut count = 0;
         let mut pieces = 0;
         self.is_busy = true;
+        let _ = self.tail.skip_backlog(self.limit.saturating_mul(BACKLOG_LIMITS));
         while count < self.limit {
             let fresh = &mut self.fresh;
             let piece = self.tail.pump(&mut |line| {

@@ -1,0 +1,141 @@
+//! Follows the fleet file: it is watched, read again when it changes, and checked whole before anybody acts on it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use engine::shape::GroupShape;
+use notify::{RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+
+use super::Failure;
+use crate::fleet::{Fleet, FleetError};
+
+/// Editors write in several steps; what is read after this pause is what they meant.
+const SETTLE: Duration = Duration::from_millis(60);
+/// Looks without being told, in case the watch misses something (another file system, a replaced folder).
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a look at the file brought.
+pub(super) enum Edit {
+    /// The file cannot be taken over.
+    Refused(FleetError),
+    /// Another fleet.
+    Fleet(Box<Fleet>),
+}
+
+/// The fleet file and what was last taken over from it.
+pub(super) struct Follow {
+    path: PathBuf,
+    edits: mpsc::Receiver<Edit>,
+    groups: Vec<GroupShape>,
+    generation: u64,
+}
+
+impl Follow {
+    /// Watches the file from now on, in a task of its own.
+    pub fn start(path: &Path, fleet: &Fleet) -> Result<Follow, Failure> {
+        let (sender, changes) = mpsc::channel(1);
+        let mut watcher = notify::recommended_watcher(move |_| {
+            // One waiting change says it all.
+            let _ = sender.try_send(());
+        })
+        .context("watching files")?;
+        // The folder, because editors replace the file; and the folder of what a link points to.
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let target = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
+        for folder in [Some(folder), target].into_iter().flatten() {
+            let watched = watcher.watch(&folder, RecursiveMode::NonRecursive);
+            watched.with_context(|| format!("watching {}", folder.display()))?;
+        }
+        let (edit, edits) = mpsc::channel(1);
+        let look =
+            Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
+        tokio::spawn(look.run(edit));
+        let generation = fleet.generation.unwrap_or(1);
+        Ok(Follow { path: path.to_path_buf(), edits, groups: fleet.shape.groups.clone(), generation })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The generation in force.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The generation an edit should have: the file's own, else one more when the content changed.
+    pub fn propose(&self, fleet: &Fleet) -> u64 {
+        let next = self.generation.saturating_add(u64::from(fleet.shape.groups != self.groups));
+        fleet.generation.unwrap_or(next)
+    }
+
+    /// An edit was taken over.
+    pub fn accept(&mut self, fleet: &Fleet) {
+        self.generation = self.propose(fleet);
+        self.groups = fleet.shape.groups.clone();
+    }
+
+    /// The next edit.
+    pub async fn next(&mut self) -> Edit {
+        match self.edits.recv().await {
+            Some(edit) => edit,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// What the file last looked like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Text(Arc<str>),
+    Error(String),
+}
+
+struct Look {
+    path: PathBuf,
+    changes: mpsc::Receiver<()>,
+    // Held for its thread.
+    _watcher: notify::RecommendedWatcher,
+    seen: Seen,
+}
+
+impl Look {
+    async fn run(mut self, edits: mpsc::Sender<Edit>) {
+        loop {
+            let told = tokio::time::timeout(LOOK, self.changes.recv()).await.is_ok();
+            if told {
+                tokio::time::sleep(SETTLE).await;
+                while self.changes.try_recv().is_ok() {}
+            }
+            if let Some(edit) = self.look()
+                && edits.send(edit).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Reads the file; `None` when it is as it was. What cannot be taken over is said once for each content.
+    fn look(&mut self) -> Option<Edit> {
+        let loaded = Fleet::load(&self.path, &crate::cli::providers());
+        let seen = match &loaded {
+            Ok(fleet) => Seen::Text(fleet.source.clone()),
+            Err(FleetError::Content(error)) => Seen::Text(error.source.clone()),
+            Err(error) => Seen::Error(error.to_string()),
+        };
+        if seen == self.seen {
+            return None;
+        }
+        self.seen = seen;
+        Some(match loaded {
+            Ok(fleet) => Edit::Fleet(Box::new(fleet)),
+            Err(error) => Edit::Refused(error),
+        })
+    }
+}

@@ -1,0 +1,352 @@
+//! What `up` shows: a live table on a terminal, else a line for each change.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use engine::io::Notice;
+use engine::view::View;
+use serde::Serialize;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::super::{Failure, Terminal};
+use crate::backends::process::Leftover;
+use crate::runtime::{Farewell, HostEvent, HostHandle};
+use crate::view::{LiveTable, NodeChange, lasting, not_ready, rows, summary, table};
+
+/// How often the table is drawn again, for the times that are running.
+const FRAME: Duration = Duration::from_millis(200);
+/// Names that one line lists.
+const NAMES: usize = 12;
+
+/// What `up` shows.
+pub(super) struct Screen {
+    terminal: Terminal,
+    views: watch::Receiver<Arc<View>>,
+    events: broadcast::Receiver<HostEvent>,
+    table: Option<LiveTable>,
+    frames: Interval,
+    /// The reader of standard output has gone.
+    closed: bool,
+}
+
+#[derive(Serialize)]
+struct Note<'a> {
+    schema: &'static str,
+    at_ms: u64,
+    note: &'a str,
+}
+
+#[derive(Serialize)]
+struct Late<'a> {
+    schema: &'static str,
+    timeout_ms: u64,
+    not_ready: Vec<&'a engine::view::NodeView>,
+}
+
+#[derive(Serialize)]
+struct End<'a> {
+    schema: &'static str,
+    kept: bool,
+    clean: bool,
+    removed: Vec<String>,
+    left: Vec<Left<'a>>,
+    given_up: Vec<String>,
+    unlisted: &'a [(String, String)],
+}
+
+#[derive(Serialize)]
+struct Left<'a> {
+    node: &'a str,
+    attempt: u64,
+    pid: Option<i32>,
+    port: Option<u16>,
+    dir: String,
+}
+
+impl Screen {
+    pub fn new(terminal: &Terminal, host: &HostHandle) -> Self {
+        let live = !terminal.is_json() && std::io::stdout().is_terminal();
+        let mut frames = interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut screen = Screen {
+            terminal: *terminal,
+            views: host.watch(),
+            events: host.events(),
+            table: live.then(|| LiveTable::new(console::Term::stdout())),
+            frames,
+            closed: false,
+        };
+        if screen.table.is_none() {
+            let view = screen.views.borrow().clone();
+            for node in &view.nodes {
+                screen.change(&NodeChange::of(node, view.now_ms));
+            }
+        }
+        screen
+    }
+
+    /// Waits for the next thing to show, and shows it. May be dropped while it waits.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            event = self.events.recv() => match event {
+                Ok(event) => self.event(&event),
+                Err(RecvError::Lagged(missed)) => self.note(&format!("{missed} changes were not shown")),
+                Err(RecvError::Closed) => std::future::pending().await,
+            },
+            _ = self.frames.tick(), if self.table.is_some() => self.draw(),
+        }
+    }
+
+    /// Shows what waits to be shown.
+    pub async fn catch_up(&mut self) {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => self.event(&event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        self.draw();
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn close(&mut self) {
+        if let Some(table) = &mut self.table {
+            let _ = table.finish();
+        }
+    }
+
+    fn draw(&mut self) {
+        let Some(live) = &mut self.table else { return };
+        let view = self.views.borrow().clone();
+        let (width, height) = live.size();
+        let lines = table(&summary(&view), &rows(&view, now_ms()), width, height, self.terminal.out_color);
+        let _ = live.draw(&lines);
+    }
+
+    fn event(&mut self, event: &HostEvent) {
+        match event {
+            HostEvent::Node(node) if self.table.is_none() => self.change(&NodeChange::of(node, now_ms())),
+            HostEvent::Gone { node } if self.table.is_none() => self.out(&GoneLine { node }),
+            HostEvent::Converged { generation } if self.table.is_none() => {
+                self.out(&ConvergedLine { generation: *generation })
+            }
+            HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
+            HostEvent::Notice(notice) => self.note(&notice_text(notice)),
+            HostEvent::ListingFailed { provider, reason } => {
+                self.note(&format!("{provider}: its listing failed, nothing follows from that: {reason}"));
+            }
+            HostEvent::Restless { reason } => self.note(reason),
+        }
+    }
+
+    fn change(&mut self, change: &NodeChange) {
+        let line = if self.terminal.is_json() { json(change) } else { change.to_string() };
+        self.print(&line);
+    }
+
+    fn out(&mut self, line: &impl Line) {
+        let text = if self.terminal.is_json() { line.json() } else { line.text() };
+        self.print(&text);
+    }
+
+    /// A line of data on standard output.
+    fn print(&mut self, line: &str) {
+        if !self.closed && self.terminal.print(line).is_err() {
+            self.closed = true;
+        }
+    }
+
+    /// A line for people, on standard error; above the table where there is one.
+    pub fn note(&mut self, text: &str) {
+        if self.terminal.is_json() {
+            let line = json(&Note { schema: "homeostat.note/v1", at_ms: now_ms(), note: text });
+            return self.print(&line);
+        }
+        self.above(&format!("homeostat: {text}"));
+    }
+
+    /// Something of the operator's was refused; nothing changed.
+    pub fn refused(&mut self, failure: &Failure) {
+        if let Some(text) = self.terminal.failure_text(failure) {
+            self.above(&text);
+        }
+        self.note("the edit is refused as a whole; nothing changed");
+    }
+
+    fn above(&mut self, text: &str) {
+        match &mut self.table {
+            Some(live) => {
+                let _ = live.print_above(text);
+                self.draw();
+            }
+            None => {
+                let _ = writeln!(std::io::stderr().lock(), "{text}");
+            }
+        }
+    }
+
+    /// The time is over: each node that is not ready, and why.
+    pub fn not_in_time(&mut self, view: &View, timeout: Duration) {
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let waiting: Vec<_> = view.nodes.iter().filter(|node| !node.ready || node.deleting).collect();
+        if self.terminal.is_json() {
+            let line = json(&Late { schema: "homeostat.not-in-time/v1", timeout_ms, not_ready: waiting });
+            return self.print(&line);
+        }
+        let mut text = format!("homeostat: not converged within {}", lasting(timeout_ms));
+        for line in not_ready(&rows(view, now_ms())) {
+            text.push_str("\n  ");
+            text.push_str(&line);
+        }
+        self.above(&text);
+    }
+
+    /// What was removed and what is left.
+    pub fn farewell(&mut self, before: &View, farewell: &Farewell, left: &[Leftover], kept: bool) {
+        let still: Vec<&str> = left.iter().map(|lease| lease.key.slot.as_str()).collect();
+        let held = before.nodes.iter().filter(|node| node.attempt.is_some());
+        let removed: Vec<String> = match kept {
+            true => Vec::new(),
+            false => held.map(|node| node.node.clone()).filter(|node| !still.contains(&node.as_str())).collect(),
+        };
+        if self.terminal.is_json() {
+            let line = json(&End {
+                schema: "homeostat.end/v1",
+                kept,
+                clean: farewell.is_clean(),
+                removed,
+                left: left.iter().map(Left::of).collect(),
+                given_up: farewell.given_up.iter().map(ToString::to_string).collect(),
+                unlisted: &farewell.unlisted,
+            });
+            return self.print(&line);
+        }
+        let mut lines = Vec::new();
+        if !removed.is_empty() {
+            lines.push(format!("homeostat: removed {}: {}", counted(removed.len()), named(&removed)));
+        }
+        match (left.is_empty(), kept) {
+            (true, false) => lines.push("homeostat: nothing is left".into()),
+            (true, true) => lines.push("homeostat: no node is running".into()),
+            (false, _) => {
+                let why = if kept { "left for the next `up` of this run" } else { "left behind" };
+                lines.push(format!("homeostat: {why}: {}", counted(left.len())));
+                lines.extend(left.iter().map(left_text));
+            }
+        }
+        for id in farewell.given_up.iter().filter(|_| !kept) {
+            lines.push(format!("homeostat: operation {id} did not end; it may still happen"));
+        }
+        for (provider, reason) in &farewell.unlisted {
+            lines.push(format!("homeostat: {provider} gave no last listing, so it may hold more: {reason}"));
+        }
+        self.above(&lines.join("\n"));
+    }
+}
+
+impl<'a> Left<'a> {
+    fn of(lease: &'a Leftover) -> Self {
+        Left {
+            node: &lease.key.slot,
+            attempt: lease.key.attempt.0,
+            pid: lease.pid,
+            port: lease.port,
+            dir: lease.dir.display().to_string(),
+        }
+    }
+}
+
+fn left_text(lease: &Leftover) -> String {
+    let mut text = format!("  {} {}", lease.key.slot, lease.key.attempt);
+    match lease.pid {
+        Some(pid) => text.push_str(&format!(" pid {pid}")),
+        None => text.push_str(" no process"),
+    }
+    if let Some(port) = lease.port {
+        text.push_str(&format!(" port {port}"));
+    }
+    text.push_str(&format!(" {}", lease.dir.display()));
+    text
+}
+
+/// A line of output that is not about one node.
+trait Line {
+    fn text(&self) -> String;
+    fn json(&self) -> String;
+}
+
+struct GoneLine<'a> {
+    node: &'a str,
+}
+
+impl Line for GoneLine<'_> {
+    fn text(&self) -> String {
+        format!("node={} stage=gone", self.node)
+    }
+
+    fn json(&self) -> String {
+        json(&serde_json::json!({ "schema": "homeostat.gone/v1", "at_ms": now_ms(), "node": self.node }))
+    }
+}
+
+struct ConvergedLine {
+    generation: u64,
+}
+
+impl Line for ConvergedLine {
+    fn text(&self) -> String {
+        format!("converged=true generation={}", self.generation)
+    }
+
+    fn json(&self) -> String {
+        json(
+            &serde_json::json!({ "schema": "homeostat.converged/v1", "at_ms": now_ms(), "generation": self.generation }),
+        )
+    }
+}
+
+fn notice_text(notice: &Notice) -> String {
+    match notice {
+        Notice::DeciderFailed { nodes, failure } => {
+            let whom = if nodes.is_empty() { "every snapshot".into() } else { named(nodes) };
+            format!("the decider fails for {whom}: {}: {} ({})", failure.class, failure.detail, failure.decider)
+        }
+        Notice::DeciderRecovered => "the decider decides again".into(),
+        Notice::Inconsistent { node, facts } => {
+            format!("{node} waits for a person, its facts contradict each other: {facts}")
+        }
+        Notice::Orphan { provider, lease, key } => {
+            format!("orphan: {provider} holds {lease}, labelled {key}, which was never authorised; it is left alone")
+        }
+        Notice::OrphanGone { provider, lease } => format!("the orphan {lease} of {provider} is gone"),
+        Notice::Reaping { provider, lease, key } => {
+            format!("{provider} holds {lease} of the retired attempt {key}: removing it")
+        }
+    }
+}
+
+fn counted(nodes: usize) -> String {
+    if nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") }
+}
+
+fn named(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
+}
+
+/// The host's clock, as far as a person can tell.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

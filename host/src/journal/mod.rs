@@ -1,0 +1,98 @@
+//! What has to outlive the host (SPEC 5, S1, S3). So far that is the fence of attempt ids; the whole journal will stand behind the
+//! same trait.
+
+mod fence;
+mod state_dir;
+
+use std::io;
+use std::path::PathBuf;
+
+use engine::record::Record;
+
+pub use fence::{FileFence, SCHEMA};
+pub use state_dir::StateDir;
+
+/// Keeps records. An error is fatal for the host: what was announced may not be durable.
+pub trait Journal: Send {
+    /// Takes a record. It need not be durable yet.
+    fn append(&mut self, record: &Record) -> Result<(), JournalError>;
+
+    /// Makes durable all that was appended. Called before the first effect that it announces leaves.
+    fn sync(&mut self) -> Result<(), JournalError>;
+
+    /// The first attempt id that no earlier start can have given out; at least 1.
+    fn next_attempt(&self) -> u64;
+
+    /// How often the host was started before with this run.
+    fn starts_before(&self) -> u64;
+}
+
+/// Why state cannot be kept or read. Nothing is ever overwritten because of it.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refuses.
+    #[error("cannot {doing} {}: {error}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Its words.
+        error: io::Error,
+    },
+    /// The file is not what the host wrote.
+    #[error("{} is damaged: {reason}; restore it from a copy, or move it away when nothing of its runs is left", path.display())]
+    Corrupt {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A newer host wrote it.
+    #[error("{} has schema {found}; this host knows {known}: use the newer host", path.display())]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its schema.
+        found: u64,
+        /// The newest known one.
+        known: u64,
+    },
+    /// Another host uses the directory.
+    #[error("{} is in use by process {holder}; stop it, or choose another state directory", path.display())]
+    Locked {
+        /// Which directory.
+        path: PathBuf,
+        /// The other host's process id, or `unknown`.
+        holder: String,
+    },
+}
+
+/// Keeps records in memory only: for tests, and for hosts whose backends die with them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryJournal {
+    /// What was appended, in order.
+    pub records: Vec<Record>,
+}
+
+impl Journal for MemoryJournal {
+    fn append(&mut self, record: &Record) -> Result<(), JournalError> {
+        // Operations are not asked for again; only the fence matters within one life.
+        if matches!(record, Record::AttemptsReserved { .. }) {
+            self.records.push(record.clone());
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn next_attempt(&self) -> u64 {
+        1
+    }
+
+    fn starts_before(&self) -> u64 {
+        0
+    }
+}

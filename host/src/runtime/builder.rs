@@ -1,0 +1,216 @@
+//! How a host is put together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::io::Input;
+use engine::policy::Policy;
+use engine::shape::ClusterShape;
+use engine::view::View;
+use tokio::sync::{broadcast, mpsc, watch};
+
+use super::changes::Publisher;
+use super::handle::{HostHandle, Outcome};
+use super::select::{Parts, Runtime};
+use super::{HostError, Intervals, adopt};
+use crate::backends::Backend;
+use crate::clock::Clock;
+use crate::decide::Decider;
+use crate::executor::{Executor, OutputWatcher};
+use crate::journal::{FileFence, Journal, MemoryJournal, StateDir};
+
+/// Observations and results that may wait for the loop.
+const EVENTS: usize = 1_024;
+/// Events a slow listener may fall behind.
+const BROADCAST: usize = 4_096;
+
+/// A host in the making: see [`super::Host`].
+pub struct HostBuilder {
+    run: String,
+    backends: BTreeMap<String, Arc<dyn Backend>>,
+    twice: Option<String>,
+    decider: Option<Arc<dyn Decider>>,
+    policy: Policy,
+    intervals: Intervals,
+    clock: Option<Clock>,
+    watcher: Option<OutputWatcher>,
+    state: State,
+    shape: Option<ClusterShape>,
+}
+
+enum State {
+    Memory,
+    Dir(PathBuf),
+    Journal(Box<dyn Journal>),
+}
+
+impl HostBuilder {
+    pub(super) fn new(run: String) -> Self {
+        HostBuilder {
+            run,
+            backends: BTreeMap::new(),
+            twice: None,
+            decider: None,
+            policy: Policy::default(),
+            intervals: Intervals::default(),
+            clock: None,
+            watcher: None,
+            state: State::Memory,
+            shape: None,
+        }
+    }
+
+    /// A backend, under the name that templates call it by.
+    pub fn backend(self, name: impl Into<String>, backend: impl Backend + 'static) -> Self {
+        self.shared_backend(name, Arc::new(backend))
+    }
+
+    /// A backend that the caller keeps a hold of.
+    pub fn shared_backend(mut self, name: impl Into<String>, backend: Arc<dyn Backend>) -> Self {
+        let name = name.into();
+        if self.backends.insert(name.clone(), backend).is_some() {
+            self.twice = Some(name);
+        }
+        self
+    }
+
+    /// Who decides. Required.
+    pub fn decider(mut self, decider: impl Decider + 'static) -> Self {
+        self.decider = Some(Arc::new(decider));
+        self
+    }
+
+    /// The operator's settings; the defaults otherwise.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The runtime's own intervals; the defaults otherwise.
+    pub fn intervals(mut self, intervals: Intervals) -> Self {
+        self.intervals = intervals;
+        self
+    }
+
+    /// The first shape; more come through [`HostHandle::update_shape`].
+    pub fn shape(mut self, shape: ClusterShape) -> Self {
+        self.shape = Some(shape);
+        self
+    }
+
+    /// A directory that keeps what has to outlive the host; it is locked. Without it attempt ids start from 1 again, above
+    /// those that are adopted.
+    pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state = State::Dir(path.into());
+        self
+    }
+
+    /// A journal of the caller's own, instead of a state directory.
+    pub fn journal(mut self, journal: impl Journal + 'static) -> Self {
+        self.state = State::Journal(Box::new(journal));
+        self
+    }
+
+    /// A clock of the caller's own, for tests.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Is told every line of output of every node. It must neither block nor panic.
+    pub fn output_watcher(mut self, watcher: OutputWatcher) -> Self {
+        self.watcher = Some(watcher);
+        self
+    }
+
+    /// Adopts what the backends hold and starts the loop, on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    ///
+    /// What is missing or refused; [`HostError::Adoption`] names the backend that gave no complete listing.
+    pub async fn start(self) -> Result<HostHandle, HostError> {
+        if let Some(name) = self.twice {
+            return Err(HostError::Setup(format!("two backends are named {name:?}")));
+        }
+        let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
+        let journal = match self.state {
+            State::Memory => Box::new(MemoryJournal::default()),
+            State::Journal(journal) => journal,
+            State::Dir(path) => Box::new(FileFence::open(StateDir::open(path)?, &self.run)?),
+        };
+        let driver = Driver::new(DriverConfig {
+            run: self.run.clone(),
+            policy: self.policy,
+            providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
+            decider: decider.identity(),
+            next_attempt: journal.next_attempt(),
+            epoch: journal.starts_before(),
+        })
+        .map_err(driver_error)?;
+        let (sender, events) = mpsc::channel(EVENTS);
+        let limit = self.intervals.listing_limit;
+        let executor = Executor::with(self.backends.clone(), sender, self.watcher, limit);
+        let clock = self.clock.unwrap_or_else(Clock::system);
+        let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
+        let (event_sender, _) = broadcast::channel(BROADCAST);
+        let (commands, waiting) = mpsc::channel(16);
+        let mut runtime = Runtime::new(Parts {
+            driver,
+            executor: executor.clone(),
+            decider,
+            journal,
+            clock,
+            intervals: self.intervals,
+            backends: self.backends.clone(),
+            commands: waiting,
+            events,
+            publisher: Publisher::new(view_sender, event_sender.clone()),
+        });
+
+        // All at once, taken over in the order of the names.
+        let limit = self.intervals.adopt_limit;
+        let mut listings = Vec::new();
+        for name in self.backends.into_keys() {
+            let listing = adopt::complete_listing(executor.clone(), name, self.run.clone(), limit);
+            listings.push(tokio::spawn(listing));
+        }
+        for listing in listings {
+            let (provider, listing) =
+                listing.await.map_err(|gone| HostError::Setup(format!("the listing at the start: {gone}")))??;
+            runtime.step(Input::Adopt { provider, listing })?;
+        }
+        if let Some(shape) = self.shape {
+            runtime.desire(shape)?;
+        }
+        let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
+        tokio::spawn(async move {
+            let ended = runtime.run().await.map(Arc::new).map_err(Arc::new);
+            // Nobody may be waiting.
+            let _ = outcome_sender.send(Some(ended));
+        });
+        Ok(HostHandle { commands, views, events: event_sender, outcome })
+    }
+}
+
+/// What is seen before the loop has begun.
+fn empty(run: &str, now_ms: u64) -> View {
+    View {
+        run: run.into(),
+        generation: 0,
+        observed_generation: 0,
+        converged: false,
+        now_ms,
+        nodes: Vec::new(),
+        reaping: Vec::new(),
+        orphans: Vec::new(),
+    }
+}
+
+fn driver_error(error: DriverError) -> HostError {
+    match error {
+        DriverError::Shape(shape) => HostError::Shape(shape),
+        other => HostError::Driver(other),
+    }
+}

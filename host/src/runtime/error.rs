@@ -1,0 +1,37 @@
+//! Why a host does not start, refuses a wish, or ended.
+
+use engine::driver::DriverError;
+use engine::io::Fault;
+use engine::shape::ShapeError;
+
+use crate::journal::JournalError;
+
+/// What a host reports to its caller.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The host cannot be built so.
+    #[error("{0}")]
+    Setup(String),
+    /// The shape is refused whole; nothing changed.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A backend gave no complete listing at the start: what it holds is not known, so nothing may be made.
+    #[error("backend {provider:?} gave no complete listing in {tries} tries: {fault}")]
+    Adoption {
+        /// Which backend.
+        provider: String,
+        /// How often it was asked.
+        tries: u32,
+        /// Its last words.
+        fault: Fault,
+    },
+    /// What has to be durable is not.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The driver cannot go on.
+    #[error(transparent)]
+    Driver(DriverError),
+    /// The host is ending, or has ended.
+    #[error("the host has ended: {0}")]
+    Ended(String),
+}

@@ -1,0 +1,152 @@
+//! What a caller holds of a running host.
+
+use std::sync::Arc;
+
+use engine::id::OperationId;
+use engine::policy::Policy;
+use engine::shape::ClusterShape;
+use engine::view::View;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use super::{HostError, HostEvent};
+
+/// How a host ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Everything is taken down first, in order, and a last listing of every backend shows that nothing is left. It takes as long
+    /// as it takes; [`Shutdown::Keep`] cuts it short.
+    TakeDown,
+    /// The fleet is left as it is, to be adopted by the next host of the run.
+    Keep,
+}
+
+/// What a host says last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Farewell {
+    /// What the fleet looked like at the end. Nodes with an attempt and orphans are left behind.
+    pub view: Arc<View>,
+    /// Operations that did not end in time; they may still happen.
+    pub given_up: Vec<OperationId>,
+    /// Backends that gave no listing after the take-down, so that nothing is known of late arrivals, with their words.
+    pub unlisted: Vec<(String, String)>,
+}
+
+impl Farewell {
+    /// Whether nothing of the run is left, as far as can be known.
+    pub fn is_clean(&self) -> bool {
+        let view = &self.view;
+        let held = view.nodes.iter().any(|node| node.attempt.is_some());
+        !held
+            && view.reaping.is_empty()
+            && view.orphans.is_empty()
+            && self.given_up.is_empty()
+            && self.unlisted.is_empty()
+    }
+}
+
+pub(super) type Outcome = Option<Result<Arc<Farewell>, Arc<HostError>>>;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
+    Policy(Box<Policy>),
+    Shutdown(Shutdown),
+}
+
+/// A running host. Clones hold the same one; when the last is dropped, the host ends as with [`Shutdown::Keep`].
+#[derive(Clone, Debug)]
+pub struct HostHandle {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) views: watch::Receiver<Arc<View>>,
+    pub(super) events: broadcast::Sender<HostEvent>,
+    pub(super) outcome: watch::Receiver<Outcome>,
+}
+
+impl HostHandle {
+    /// Gives the fleet a new shape: all of it, or, if it is refused, nothing (SPEC 2).
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Shape`] with the field and the value; [`HostError::Ended`] when the host is ending.
+    pub async fn update_shape(&self, shape: ClusterShape) -> Result<(), HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Shape(Box::new(shape), reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Gives the host other settings. Deadlines that are stored already stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn update_policy(&self, policy: Policy) -> Result<(), HostError> {
+        self.commands.send(Command::Policy(Box::new(policy))).await.map_err(|_| self.ended())
+    }
+
+    /// Waits until the fleet has the latest shape (SPEC 8), and shows it. Put a time limit around it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host ends before.
+    pub async fn wait_converged(&self) -> Result<Arc<View>, HostError> {
+        let mut views = self.views.clone();
+        loop {
+            let view = views.borrow_and_update().clone();
+            if view.converged {
+                return Ok(view);
+            }
+            if views.changed().await.is_err() {
+                return Err(self.ended());
+            }
+        }
+    }
+
+    /// Ends the host, and waits until it has ended. A second call with [`Shutdown::Keep`] cuts a take-down short.
+    ///
+    /// # Errors
+    ///
+    /// Why the host failed, if it did.
+    pub async fn shutdown(&self, how: Shutdown) -> Result<Arc<Farewell>, HostError> {
+        // It may have ended by itself; the outcome says so.
+        let _ = self.commands.send(Command::Shutdown(how)).await;
+        self.wait_ended().await
+    }
+
+    /// Waits until the host has ended, for whatever reason.
+    ///
+    /// # Errors
+    ///
+    /// Why the host failed, if it did.
+    pub async fn wait_ended(&self) -> Result<Arc<Farewell>, HostError> {
+        let mut outcome = self.outcome.clone();
+        match outcome.wait_for(Option::is_some).await.map(|ended| ended.clone()) {
+            Ok(Some(Ok(farewell))) => Ok(farewell),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// The fleet as it is now.
+    pub fn view(&self) -> Arc<View> {
+        self.views.borrow().clone()
+    }
+
+    /// The fleet as it changes: always the latest view; those in between may be skipped.
+    pub fn watch(&self) -> watch::Receiver<Arc<View>> {
+        self.views.clone()
+    }
+
+    /// What happens from now on, one by one. A reader that falls behind is told how much it missed.
+    pub fn events(&self) -> broadcast::Receiver<HostEvent> {
+        self.events.subscribe()
+    }
+
+    fn ended(&self) -> HostError {
+        HostError::Ended(match &*self.outcome.borrow() {
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(_)) => "it was shut down".into(),
+            None => "its task is gone".into(),
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! The runtime with the real driver and the native ladder, in paused time over the scripted fake.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod bench;
+mod ending;
+mod faults;
+mod fleet;
+mod seeds;

@@ -1,0 +1,6 @@
+  ;; A description at 1024: name, version, contract, no rules.
+  (data (i32.const 1024) "\00\08\00\00\03\00\00\00\10\08\00\00\05\00\00\00\20\08\00\00\05\00\00\00\00\00\00\00\00\00\00\00")
+  (data (i32.const 2048) "wat")
+  (data (i32.const 2064) "0.0.1")
+  (data (i32.const 2080) "1.0.0")
+  (func (export "homeostat:decider/policy@1.0.0#describe") (result i32) (i32.const 1024))

@@ -1,0 +1,6 @@
+  (global $next (mut i32) (i32.const 4096))
+  (func (export "cabi_realloc") (param $old i32) (param $old_size i32) (param $align i32) (param $size i32) (result i32)
+    (local $start i32)
+    (local.set $start (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+    (global.set $next (i32.add (local.get $start) (local.get $size)))
+    (local.get $start))

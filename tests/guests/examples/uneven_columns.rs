@@ -1,0 +1,15 @@
+//! Answers with columns of different lengths.
+#![cfg_attr(target_arch = "wasm32", no_std)]
+#![cfg(target_arch = "wasm32")]
+
+use decider::{Plan, Snapshot};
+use hostile_guests::describe;
+
+fn reconcile(snapshot: &Snapshot) -> Plan {
+    let mut plan = decider::reconcile(snapshot);
+    plan.decisions.until.push(0);
+    plan.decisions.rule.clear();
+    plan
+}
+
+decider_guest::export_decider!(describe, reconcile);

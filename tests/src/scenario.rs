@@ -1,0 +1,489 @@
+//! The scenario language. A scenario is one text: commands at the start of a line, what they brought indented below. It is
+//! input and expected output in one; a run renders it anew and the two are compared.
+//!
+//! ```text
+//! policy probe-ms=1000                  settings; see `policy`
+//! shape 1 web=2 db=1@v2:market          generation, then group=count[@template[:provider]]
+//! done web-0                            its operation succeeds
+//! fail web-0 retryable "quota" 5s       its operation fails: retryable, permanent, not-ready, ambiguous; a wait to ask for
+//! result a1.1 leased L9                 any result for any operation id
+//! give-up web-0 | promised web-0        the executor's answers
+//! observe web-0 joined                  joined | progress N | output | failed "why" [permanent] | closed ["exit"]
+//! wait 5s | wake                        the clock moves: by a time, or to the next wake-up
+//! list fake complete web-0/a1=L1        a listing: complete or partial; `other:` before a label is another run's
+//! adopt fake complete web-0/a1=L1@v1    what a restart finds
+//! decider broken | broken-for web-1 | ok | changed
+//! slow | answer                         decisions wait, and come
+//! bring-up                              everything succeeds, quietly
+//! show | rest                           where each node is; a pass over a settled cluster changes nothing
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use decider::{HoldKind, Snapshot, Verb};
+use engine::id::{AttemptId, ExternalKey};
+use engine::io::{
+    DeciderFailure, Done, Fault, Input, Listing, Notice, Observation, OperationStatus, Output, Request, Resource,
+};
+use engine::policy::Policy;
+
+use crate::build;
+use crate::session::{Came, Session, natural, operation_id};
+
+/// Why a scenario cannot be run.
+#[derive(Debug)]
+pub struct Malformed {
+    /// Its line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// What a run of a scenario gave.
+pub struct Run {
+    /// The scenario, rendered anew.
+    pub text: String,
+    /// Violations of S1–S15, none expected.
+    pub violations: Vec<String>,
+    /// The rules that acted or held.
+    pub rules: BTreeSet<u8>,
+}
+
+/// Runs a scenario. `with` may replace the session's decider before the first command.
+pub fn run(text: &str, with: impl Fn(&mut Session)) -> Result<Run, Malformed> {
+    let mut runner =
+        Runner { session: None, policy: Policy::default(), text: String::new(), rules: BTreeSet::new(), with: &with };
+    for (at, line) in text.lines().enumerate() {
+        if line.starts_with(char::is_whitespace) || line.trim().is_empty() || line.starts_with('#') {
+            if !line.starts_with(char::is_whitespace) || line.trim().is_empty() {
+                runner.text.push_str(line.trim_end());
+                runner.text.push('\n');
+            }
+            continue;
+        }
+        runner.text.push_str(line.trim_end());
+        runner.text.push('\n');
+        runner.command(line).map_err(|why| Malformed { line: at + 1, why })?;
+    }
+    let session = runner.session.as_ref();
+    let violations =
+        session.map(|session| session.violations.iter().map(|v| format!("{}: {}", v.id, v.what)).collect());
+    Ok(Run { text: runner.text, violations: violations.unwrap_or_default(), rules: runner.rules })
+}
+
+struct Runner<'a> {
+    session: Option<Session>,
+    policy: Policy,
+    text: String,
+    rules: BTreeSet<u8>,
+    with: &'a dyn Fn(&mut Session),
+}
+
+impl Runner<'_> {
+    fn session(&mut self) -> Result<&mut Session, String> {
+        if self.session.is_none() {
+            let driver = build::driver(self.policy).map_err(|error| error.to_string())?;
+            let mut session = Session::new(driver);
+            (self.with)(&mut session);
+            self.session = Some(session);
+        }
+        self.session.as_mut().ok_or_else(|| "no session".into())
+    }
+
+    fn command(&mut self, line: &str) -> Result<(), String> {
+        let words = split(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (verb, rest) = words.split_first().ok_or("an empty command")?;
+        match (*verb, rest) {
+            ("policy", settings) => self.set_policy(settings),
+            ("shape", [generation, groups @ ..]) => {
+                let shape = parse_shape(generation, groups)?;
+                self.feed(Input::Desired(shape))
+            }
+            ("done", [who]) => {
+                let operation = self.pending(who)?;
+                self.feed(Input::Completed { id: operation.id, result: Ok(natural(&operation)) })
+            }
+            ("fail", [who, how @ ..]) => {
+                let id = self.pending(who)?.id;
+                let result = Err(parse_fault(how)?);
+                self.feed(Input::Completed { id, result })
+            }
+            ("result", [id, how @ ..]) => {
+                let id = operation_id(id).ok_or("no operation id")?;
+                let result = parse_result(how)?;
+                self.feed(Input::Completed { id, result })
+            }
+            ("give-up", [who]) => self.answer(who, OperationStatus::Ambiguous),
+            ("promised", [who]) => self.answer(who, OperationStatus::Completed),
+            ("observe", [who, what @ ..]) => {
+                let attempt = self.attempt(who)?;
+                let observation = parse_observation(what)?;
+                self.feed(Input::Observed { attempt, observation })
+            }
+            ("wait", [span]) => {
+                let span = parse_ms(span)?;
+                let came = self.session()?.wait(span);
+                self.print(&came)
+            }
+            ("wake", []) => match self.session()?.wake() {
+                Some(came) => {
+                    let at = ms(self.session()?.now_ms);
+                    self.line(&format!("at {at}"));
+                    self.print(&came)
+                }
+                None => {
+                    self.line("nothing to wake up for");
+                    Ok(())
+                }
+            },
+            ("list", [provider, complete, entries @ ..]) => {
+                let listing = parse_listing(complete, entries)?;
+                self.feed(Input::Listed { provider: (*provider).into(), listing })
+            }
+            ("adopt", [provider, complete, entries @ ..]) => {
+                let listing = parse_listing(complete, entries)?;
+                self.feed(Input::Adopt { provider: (*provider).into(), listing })
+            }
+            ("decider", how) => self.set_decider(how),
+            ("slow", []) => {
+                self.session()?.slow = true;
+                Ok(())
+            }
+            ("answer", []) => {
+                let session = self.session()?;
+                session.slow = false;
+                let came = session.answer();
+                self.print(&came)
+            }
+            ("bring-up", []) => {
+                self.session()?.bring_up();
+                Ok(())
+            }
+            ("rest", []) => {
+                self.session()?.check_rest();
+                Ok(())
+            }
+            ("show", []) => self.show(),
+            _ => Err(format!("no such command: {line}")),
+        }
+    }
+
+    fn set_policy(&mut self, settings: &[&str]) -> Result<(), String> {
+        for setting in settings {
+            let (name, value) = setting.split_once('=').ok_or("a setting is name=value")?;
+            let value: u64 = value.parse().map_err(|_| format!("{value} is no number"))?;
+            let policy = &mut self.policy;
+            match name {
+                "initial-ms" => policy.backoff_initial_ms = value,
+                "cap-ms" => policy.backoff_cap_ms = value,
+                "probe-ms" => policy.probe_interval_ms = value,
+                "endpoint-ms" => policy.stages.endpoint_ms = value,
+                "bootstrap-ms" => policy.stages.bootstrap_ms = value,
+                "join-ms" => policy.stages.join_ms = value,
+                "create-ms" => policy.deadlines.create_lease_ms = value,
+                _ => return Err(format!("no setting {name}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_decider(&mut self, how: &[&str]) -> Result<(), String> {
+        if how == ["changed"] {
+            return self.feed(Input::DeciderChanged(build::native()));
+        }
+        let failure = DeciderFailure { decider: "native".into(), class: "trap".into(), detail: "it trapped".into() };
+        let with = self.with;
+        let session = self.session()?;
+        match how {
+            ["ok"] => with(reset(session)),
+            ["broken"] => session.decide = Box::new(move |_| Err(failure.clone())),
+            ["broken-for", slots @ ..] => {
+                let state = session.driver.state();
+                let poison: Vec<u32> = slots.iter().filter_map(|slot| Some(state.names.get(*slot)?.0)).collect();
+                session.decide = Box::new(move |snapshot: &Snapshot| {
+                    match snapshot.nodes.node.iter().any(|node| poison.contains(node)) {
+                        true => Err(failure.clone()),
+                        false => Ok(decider::reconcile(snapshot)),
+                    }
+                });
+            }
+            _ => return Err("decider ok, broken, broken-for SLOT…, changed".into()),
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, who: &str) -> Result<AttemptId, String> {
+        if let Some(number) = who.strip_prefix('a').and_then(|number| number.parse().ok()) {
+            return Ok(AttemptId(number));
+        }
+        self.session()?.attempt(who).ok_or_else(|| format!("no node holds {who}"))
+    }
+
+    fn pending(&mut self, who: &str) -> Result<engine::io::Operation, String> {
+        let attempt = self.attempt(who)?;
+        self.session()?.pending(attempt).ok_or_else(|| format!("{who} has no operation in flight"))
+    }
+
+    fn answer(&mut self, who: &str, status: OperationStatus) -> Result<(), String> {
+        let id = self.pending(who)?.id;
+        self.feed(Input::Answered { id, status })
+    }
+
+    fn feed(&mut self, input: Input) -> Result<(), String> {
+        let came = self.session()?.feed(input);
+        self.print(&came)
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "    {text}");
+    }
+
+    fn print(&mut self, came: &Came) -> Result<(), String> {
+        for (snapshot, plan) in &came.plans {
+            self.rules.extend(plan.decisions.rule.iter());
+            let _ = snapshot;
+            for row in plan.decisions.rows() {
+                if row.verb != Verb::Hold.code() {
+                    let verb = Verb::from_code(row.verb).map_or("?", Verb::label);
+                    let name = self.name(row.node)?;
+                    self.line(&format!("R{} {name} {verb}", row.rule));
+                }
+            }
+        }
+        for output in &came.outputs {
+            match output {
+                Output::Record(_) | Output::Decide { .. } => {}
+                Output::Submit(operation) => {
+                    let kind = match &operation.request {
+                        Request::SettleCreate(_) => "settle-create",
+                        request => request.kind().label(),
+                    };
+                    self.line(&format!(
+                        "-> {} {kind} {} by {}",
+                        operation.id,
+                        operation.key.slot,
+                        ms(operation.deadline_ms)
+                    ));
+                }
+                Output::Ask(id) => self.line(&format!("ask {id}")),
+                Output::Notice(notice) => self.line(&format!("notice: {}", notice_text(notice))),
+            }
+        }
+        for error in &came.errors {
+            self.line(&format!("refused: {error}"));
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, node: u32) -> Result<String, String> {
+        let state = self.session()?.driver.state();
+        Ok(state.slots.get(node as usize).map_or_else(|| node.to_string(), |slot| slot.name.clone()))
+    }
+
+    fn show(&mut self) -> Result<(), String> {
+        let session = self.session()?;
+        let view = session.driver.view();
+        let (now, stats) = (session.now_ms, session.driver.stats());
+        let converged = if view.converged { ", converged" } else { "" };
+        self.line(&format!(
+            "at {} generation {} evaluated {}{converged}",
+            ms(now),
+            view.generation,
+            view.observed_generation
+        ));
+        for node in &view.nodes {
+            let mut text = format!("{} ", node.node);
+            match node.attempt {
+                Some(attempt) => {
+                    let _ = write!(text, "a{attempt} {}", node.stage);
+                }
+                None => text.push_str(node.stage),
+            }
+            for (set, word) in [(node.deleting, " deleting"), (node.ready, " ready"), (!node.desired, " undesired")] {
+                text.push_str(if set { word } else { "" });
+            }
+            if let Some(rule) = &node.rule {
+                let _ = write!(text, " {rule}");
+            }
+            if !node.waits_for.is_empty() {
+                let _ = write!(text, ", waits for {}", node.waits_for);
+            }
+            if let Some(until) = node.until_ms {
+                let _ = write!(text, " until {}", ms(until));
+            }
+            if node.failures > 0 {
+                let _ = write!(text, ", {} failures", node.failures);
+            }
+            if let Some(error) = &node.error {
+                let _ = write!(text, ", {error}");
+            }
+            self.line(&text);
+        }
+        for (title, entries) in [("reaping", &view.reaping), ("orphan", &view.orphans)] {
+            for entry in entries {
+                self.line(&format!("{title} {entry}"));
+            }
+        }
+        if stats.superseded + stats.late + stats.stale_decisions > 0 {
+            let (superseded, late, stale) = (stats.superseded, stats.late, stats.stale_decisions);
+            self.line(&format!("discarded: {superseded} superseded, {late} late, {stale} stale decisions"));
+        }
+        let inconsistent = view.nodes.iter().any(|node| node.rule.as_deref() == Some("R17"));
+        if inconsistent {
+            self.line(&format!("held for {}", HoldKind::Person.label()));
+        }
+        Ok(())
+    }
+}
+
+fn reset(session: &mut Session) -> &mut Session {
+    session.decide = Box::new(|snapshot| Ok(decider::reconcile(snapshot)));
+    session
+}
+
+fn notice_text(notice: &Notice) -> String {
+    match notice {
+        Notice::DeciderFailed { nodes, failure } if nodes.is_empty() => {
+            format!("the decider fails for every snapshot: {}: {}", failure.class, failure.detail)
+        }
+        Notice::DeciderFailed { nodes, failure } => {
+            format!("the decider fails for {}: {}: {}", nodes.join(", "), failure.class, failure.detail)
+        }
+        Notice::DeciderRecovered => "the decider decides again".into(),
+        Notice::Inconsistent { node, facts } => format!("{node} is inconsistent: {facts}"),
+        Notice::Orphan { provider, lease, key } => format!("orphan {lease} at {provider} ({key})"),
+        Notice::OrphanGone { provider, lease } => format!("orphan {lease} at {provider} is gone"),
+        Notice::Reaping { provider, lease, key } => format!("reaping {lease} at {provider} ({key})"),
+    }
+}
+
+/// Words, with double quotes around those that contain spaces.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut open) = (Vec::new(), String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '"' => (quoted, open) = (!quoted, true),
+            c if c.is_whitespace() && !quoted => {
+                if open {
+                    words.push(std::mem::take(&mut word));
+                }
+                open = false;
+            }
+            c => {
+                word.push(c);
+                open = true;
+            }
+        }
+    }
+    if open {
+        words.push(word);
+    }
+    words
+}
+
+/// Milliseconds as `1.5s`.
+pub fn ms(value: u64) -> String {
+    match (value / 1_000, value % 1_000) {
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, rest) => format!("{seconds}.{rest:03}s"),
+    }
+}
+
+fn parse_ms(text: &str) -> Result<u64, String> {
+    let number = text
+        .strip_suffix("ms")
+        .map(|number| (number, 1))
+        .or_else(|| text.strip_suffix('s').map(|number| (number, 1_000)));
+    let (number, unit) = number.ok_or_else(|| format!("{text} is no time"))?;
+    number.parse::<u64>().map(|number| number * unit).map_err(|_| format!("{text} is no time"))
+}
+
+fn parse_shape(generation: &str, groups: &[&str]) -> Result<engine::shape::ClusterShape, String> {
+    let generation = generation.parse().map_err(|_| format!("{generation} is no generation"))?;
+    let mut run = build::RUN;
+    let mut parsed = Vec::new();
+    for group in groups {
+        if let Some(other) = group.strip_prefix("run:") {
+            run = other;
+            continue;
+        }
+        let (id, rest) = group.split_once('=').ok_or("a group is id=count[@template[:provider]]")?;
+        let (count, template) = rest.split_once('@').unwrap_or((rest, "v1"));
+        let (tag, provider) = template.split_once(':').unwrap_or((template, "fake"));
+        let count = count.parse().map_err(|_| format!("{count} is no count"))?;
+        parsed.push((id, count, build::template(provider, tag)));
+    }
+    let mut shape = build::shape(generation, &parsed);
+    shape.run = run.into();
+    Ok(shape)
+}
+
+fn parse_fault(how: &[&str]) -> Result<Fault, String> {
+    let reason = how.get(1).map_or_else(|| "it failed".to_string(), |words| (*words).to_string());
+    let after = how.get(2).map(|span| parse_ms(span)).transpose()?;
+    match how.first() {
+        Some(&"retryable") => Ok(Fault::Retryable { reason, retry_after_ms: after }),
+        Some(&"permanent") => Ok(Fault::Permanent { reason }),
+        Some(&"not-ready") => Ok(Fault::NotReady { reason }),
+        Some(&"ambiguous") => Ok(Fault::Ambiguous { reason }),
+        _ => Err("fail WHO retryable|permanent|not-ready|ambiguous [\"words\"] [wait]".into()),
+    }
+}
+
+fn parse_result(how: &[&str]) -> Result<Result<Done, Fault>, String> {
+    let text = |at: usize| how.get(at).map_or_else(String::new, |word| (*word).to_string());
+    Ok(match how.first() {
+        Some(&"leased") => Ok(Done::Leased { lease: text(1), adopted: text(2) == "adopted" }),
+        Some(&"absent") => Ok(Done::Absent),
+        Some(&"found") => Ok(Done::Found { endpoint: text(1) }),
+        Some(&"started") => Ok(Done::Started { session: text(1), adopted: text(2) == "adopted" }),
+        Some(&"cancelled") => Ok(Done::Cancelled),
+        Some(&"destroyed") => Ok(Done::Destroyed),
+        _ => Err(parse_fault(how)?),
+    })
+}
+
+fn parse_observation(what: &[&str]) -> Result<Observation, String> {
+    match what {
+        ["joined"] => Ok(Observation::Joined),
+        ["progress", code] => {
+            let code = code.parse().ok().and_then(decider::Progress::from_code).ok_or("no such progress")?;
+            Ok(Observation::Progress(code))
+        }
+        ["output"] => Ok(Observation::Output("a line".into())),
+        ["failed", reason, rest @ ..] => Ok(Observation::Failed {
+            progress: decider::Progress::JoinFailed,
+            reason: (*reason).into(),
+            permanent: rest == ["permanent"],
+        }),
+        ["closed"] => Ok(Observation::Closed { exit: None }),
+        ["closed", exit] => Ok(Observation::Closed { exit: Some((*exit).into()) }),
+        _ => Err("observe WHO joined | progress N | output | failed \"why\" [permanent] | closed [\"exit\"]".into()),
+    }
+}
+
+fn parse_listing(complete: &str, entries: &[&str]) -> Result<Listing, String> {
+    let complete = match complete {
+        "complete" => true,
+        "partial" => false,
+        _ => return Err("a listing is complete or partial".into()),
+    };
+    let mut resources = Vec::new();
+    for entry in entries {
+        let (label, lease) = entry.split_once('=').ok_or("an entry is [run:]slot/aN=lease[@template] or -=lease")?;
+        let (lease, tag) = lease.split_once('@').map_or((lease, None), |(lease, tag)| (lease, Some(tag)));
+        let key = match label {
+            "-" => None,
+            label => {
+                let (run, label) = label.split_once(':').unwrap_or((build::RUN, label));
+                let (slot, attempt) = label.split_once("/a").ok_or("a label is slot/aN")?;
+                let attempt = AttemptId(attempt.parse().map_err(|_| "no attempt".to_string())?);
+                Some(ExternalKey { run: run.into(), slot: slot.into(), attempt })
+            }
+        };
+        resources.push(Resource { lease: lease.into(), key, template: tag.map(|tag| build::template("fake", tag)) });
+    }
+    Ok(Listing { complete, resources })
+}
