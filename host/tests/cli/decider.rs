@@ -19,7 +19,7 @@ fn the_built_in_one_shows_itself() {
 fn what_is_no_decider_is_refused() {
     let folder = Folder::new("components");
     let empty = folder.file("empty.wasm", b"");
-    let random = folder.file("random.wasm", (0..10_000u32).map(|at| (at * 7919 >> 3) as u8).collect::<Vec<_>>());
+    let random = folder.file("random.wasm", (0..10_000u32).map(|at| ((at * 7919) >> 3) as u8).collect::<Vec<_>>());
     let module = folder.file("module.wasm", b"\0asm\x01\0\0\0");
     let broken = folder.file("broken.wasm", b"\0asm\x0d\0\x01\0\xff\xff\xff");
     for (file, reason) in [
