@@ -16,8 +16,8 @@ use crate::schedule::{MAX_INSTANT_MS, after};
 use crate::shape::{ShapeError, check_id};
 use crate::state::{ClusterState, Slot};
 
-/// Attempt ids are made durable in blocks of this many.
-const RESERVE: u64 = 1_024;
+/// Attempt ids are made durable in blocks of at least this many, and of as many as there are slots.
+const RESERVE: u64 = 32;
 /// Operations of attempts of an earlier start are numbered from `epoch` times this.
 pub(crate) const EPOCH_STRIDE: u64 = 1_000_000;
 
@@ -350,7 +350,8 @@ impl Driver {
             self.state.next_attempt += 1;
         }
         if id.0 >= self.state.reserved_below {
-            self.state.reserved_below = id.0.saturating_add(RESERVE);
+            let block = RESERVE.max(self.state.slots.len() as u64);
+            self.state.reserved_below = id.0.saturating_add(block);
             self.outputs
                 .push_back(Output::Record(Record::AttemptsReserved { below: AttemptId(self.state.reserved_below) }));
         }

@@ -282,8 +282,14 @@ impl Driver {
         let Some(slot) = self.slot_mut(node) else { return };
         slot.quarantine = None;
         let was_inconsistent = slot.decision.as_ref().is_some_and(|last| last.hold == Some(HoldKind::Person));
-        slot.decision =
-            Some(Decision { rule, verb, hold, until_ms: (row.until != 0).then_some(row.until), at_ms: now });
+        slot.decision = Some(Decision {
+            rule,
+            verb,
+            hold,
+            until_ms: (row.until != 0).then_some(row.until),
+            at_ms: now,
+            revision: slot.revision,
+        });
         if verb == Verb::Hold {
             if hold == Some(HoldKind::Person) && !was_inconsistent {
                 let (node, facts) = (slot.name.clone(), facts_text(slot));
@@ -297,6 +303,11 @@ impl Driver {
         self.transition(node, verb);
         pass.changed.push(node);
         self.touch(node);
+        if let Some(slot) = self.slot_mut(node)
+            && let Some(decision) = &mut slot.decision
+        {
+            decision.revision = slot.revision;
+        }
         if self.mutated(Mutation::DispatchTwice) && verb.operation().is_some() {
             self.transition(node, verb);
         }

@@ -209,6 +209,8 @@ pub struct Decision {
     pub until_ms: Option<Millis>,
     /// When it was decided.
     pub at_ms: Millis,
+    /// The slot's revision that came of it; once the slot has a later one, this decision explains nothing any more.
+    pub revision: u64,
 }
 
 /// A slot for which the decider fails.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::driver::Driver;
 use crate::id::Millis;
 use crate::io::DeciderFailure;
-use crate::state::{ManagedNode, Slot};
+use crate::state::{Decision, ManagedNode, Slot};
 
 /// The whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -141,20 +141,25 @@ fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Mil
         endpoint: node.and_then(|node| node.endpoint.clone()),
         progress: node.map_or("none", |node| node.progress.label()),
         failures: node.map_or(0, |node| node.retry.failures),
-        rule: slot.decision.as_ref().filter(|_| failing.is_none()).map(|decision| decision.rule.to_string()),
+        rule: standing(slot).filter(|_| failing.is_none()).map(|decision| decision.rule.to_string()),
         waits_for,
         until_ms,
         error: failure.or_else(|| node.and_then(|node| node.last_error.clone())),
     }
 }
 
+/// The last decision, if nothing about the slot has changed since.
+fn standing(slot: &Slot) -> Option<&Decision> {
+    slot.decision.as_ref().filter(|decision| decision.revision == slot.revision)
+}
+
 /// What a slot waits for, in words, and until when.
 fn waits(slot: &Slot) -> (String, Option<Millis>) {
-    let Some(decision) = &slot.decision else { return ("a decision".into(), None) };
     let Some(node) = &slot.node else { return ("a decision".into(), None) };
     if let Some(pending) = &node.pending {
         return (pending.operation.request.kind().label().into(), Some(pending.deadline_ms));
     }
+    let Some(decision) = standing(slot) else { return ("a decision".into(), None) };
     match decision.hold {
         None => (decision.verb.label().into(), None),
         Some(HoldKind::Steady) => (String::new(), None),

@@ -96,8 +96,11 @@ impl Runtime {
 
     /// Fires what is due by time: the driver's wake-up or the tick, listings, the next view.
     fn fire(&mut self) -> Result<(), HostError> {
-        if self.now_ms() >= self.tick_at() {
-            self.step(Input::Tick)?;
+        let now = self.now_ms();
+        if now >= self.tick_at() {
+            // Something is due, or nothing happened for a whole interval: then a pass is the safety net.
+            let idle = now >= self.last_step_ms.saturating_add(millis(self.parts.intervals.tick));
+            self.step(if idle { Input::Resync } else { Input::Tick })?;
         }
         let now = self.now_ms();
         if now >= self.next_listing_ms {

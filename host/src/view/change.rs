@@ -25,7 +25,9 @@ pub struct NodeChange {
     pub ready: bool,
     /// Whether it is being taken down.
     pub deleting: bool,
-    /// The rule that decided last.
+    /// Whether its slot is desired.
+    pub desired: bool,
+    /// The rule that decided last, if nothing happened since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Its endpoint.
@@ -89,6 +91,7 @@ impl NodeChange {
             stage: node.stage.to_owned(),
             ready: node.ready,
             deleting: node.deleting,
+            desired: node.desired,
             rule: node.rule.clone(),
             endpoint: node.endpoint.clone(),
             failures: node.failures,
@@ -106,6 +109,9 @@ impl fmt::Display for NodeChange {
             write!(f, " attempt={attempt}")?;
         }
         write!(f, " stage={} ready={}", self.stage, self.ready)?;
+        if !self.desired {
+            write!(f, " desired=false")?;
+        }
         if self.deleting {
             write!(f, " deleting=true")?;
         }

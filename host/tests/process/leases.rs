@@ -138,6 +138,7 @@ async fn a_port_stays_unless_somebody_took_it() {
     let backend = place.open();
     assert_eq!(backend.lookup(&key, &lease).await.unwrap(), first, "kept over a restart");
     drop(backend);
+    crate::fixture::eventually("the port is free", || TcpListener::bind(&first).is_ok()).await;
     let taken = TcpListener::bind(&first).unwrap();
     let backend = place.open();
     let (sink, _seen) = sink(&key);
@@ -149,7 +150,7 @@ async fn a_port_stays_unless_somebody_took_it() {
     assert_ne!(second, first);
     drop(taken);
     backend.destroy(&key, &lease).await.unwrap();
-    TcpListener::bind(&second).unwrap();
+    crate::fixture::eventually("the port is free", || TcpListener::bind(&second).is_ok()).await;
     assert!(matches!(backend.lookup(&key, &lease).await, Err(Fault::Retryable { .. })), "no lease, no port");
 }
 

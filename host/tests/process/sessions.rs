@@ -206,3 +206,26 @@ async fn a_session_whose_listener_is_slow_still_ends() {
     let done = tokio::time::timeout(Duration::from_secs(9), node.destroy(&backend)).await;
     assert!(done.is_ok());
 }
+
+#[tokio::test]
+async fn the_demo_server_fails_as_often_as_it_is_told_and_ends_in_order() {
+    let place = Place::new();
+    let backend = place.open();
+    let mut flaky = server();
+    let extra = ["--fail-times", "2", "--fail-file", "{state}/{node}.failures", "--start-delay", "20ms"];
+    flaky.boot.command.extend(extra.map(String::from));
+    for attempt in 1..=2 {
+        let mut node = start(&backend, key("web-0", attempt), &flaky).await;
+        let failed = node.until(|seen| matches!(seen, Observation::Failed { .. })).await;
+        let Observation::Failed { reason, .. } = failed else { panic!() };
+        assert!(reason.contains(&format!("failing on purpose, {attempt} of 2")), "{reason}");
+        assert_eq!(node.closed().await, "exit status 1");
+        node.destroy(&backend).await;
+    }
+    let mut node = start(&backend, key("web-0", 3), &flaky).await;
+    node.joined().await;
+    crate::fixture::kill(node.pid(), "TERM");
+    assert_eq!(node.closed().await, "exit status 0");
+    node.destroy(&backend).await;
+    assert!(std::fs::read_dir(place.state().join("shared")).unwrap().next().is_none(), "the count is gone");
+}

@@ -130,7 +130,7 @@ impl Inner {
         let label = self.label(&name, &key);
         let values = self.values(&key, &name, &endpoint)?;
         let prepared = spawn::prepare(&template, &values, &label)?;
-        let prober = Prober::new(&template.join, &values, &prepared.env, self.gate.clone())?;
+        let prober = Prober::new(&template.join, &values, &prepared.env)?;
         let mut marker = self.marker_or_gone(&name, &key)?;
 
         let mut adopted = true;
@@ -152,9 +152,13 @@ impl Inner {
                     None if marker.boot == BootRecord::Starting => Arc::new(BootProcess::gone(INTERRUPTED)),
                     None => {
                         adopted = false;
-                        let held = self.port_for_start(&mut state, &name, &marker, &endpoint)?;
                         let inner = self.clone();
-                        let (held, started) = blocking(move || Ok(inner.boot(&name, *marker, &prepared, held))).await?;
+                        let held = state.port.take();
+                        let (held, started) = blocking(move || {
+                            let held = inner.port_for_start(held, &name, &marker, &endpoint)?;
+                            Ok(inner.boot(&name, *marker, &prepared, held))
+                        })
+                        .await?;
                         state.port = Some(held);
                         Arc::new(BootProcess::new(started?))
                     }
@@ -180,7 +184,7 @@ impl Inner {
     /// The lease's port, held. After a restart of the host it is taken again; its number cannot change any more.
     fn port_for_start(
         &self,
-        state: &mut LeaseState,
+        held: Option<HeldPort>,
         name: &str,
         marker: &Marker,
         endpoint: &Endpoint,
@@ -188,7 +192,7 @@ impl Inner {
         let asked = endpoint.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         let port = marker.port.filter(|port| asked == Some(*port));
         let port = port.ok_or_else(|| Fault::retryable(format!("{endpoint} is not the endpoint of {name}")))?;
-        match state.port.take() {
+        match held {
             Some(held) if held.port == port => Ok(held),
             _ => self.ports.take(port, name).ok_or_else(|| Fault::retryable(format!("{endpoint} is taken by others"))),
         }
@@ -207,7 +211,7 @@ impl Inner {
         if let Err(fault) = self.record(name, &marker) {
             return (held, Err(fault));
         }
-        let spawned = self.gate.run(|| spawn::spawn(&dir, prepared, &mut held));
+        let spawned = spawn::alone(|| spawn::spawn(&dir, prepared, &mut held));
         let ident = spawned.and_then(|pid| {
             ProcessIdent::of(pid).ok_or_else(|| Fault::retryable(format!("/proc does not show process {pid}")))
         });

@@ -36,7 +36,7 @@ pub use self::check::check as check_template;
 use self::group::Census;
 use self::lease::{BootRecord, Found};
 use self::port::{HeldPort, Ports};
-use self::spawn::{BootProcess, SpawnGate};
+use self::spawn::BootProcess;
 use super::{
     Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, Promise,
     SessionId, StartRequest, Started, TemplateError,
@@ -133,7 +133,6 @@ struct Inner {
     live: Mutex<BTreeMap<String, Arc<Lease>>>,
     ports: Ports,
     census: Census,
-    gate: Arc<SpawnGate>,
     stop: CancellationToken,
     sessions: TaskTracker,
     calls: TaskTracker,
@@ -197,7 +196,6 @@ impl ProcessBackend {
             live: Mutex::default(),
             ports: Ports::new(recorded),
             census: Census::default(),
-            gate: Arc::default(),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             calls: TaskTracker::new(),

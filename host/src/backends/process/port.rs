@@ -12,9 +12,13 @@ use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The lowest port that is given out by preference.
 const LOWEST: u16 = 10_000;
+
+/// How long a given port is tried for.
+const TAKE_WAIT: Duration = Duration::from_millis(100);
 
 /// The ports of one state directory.
 #[derive(Debug)]
@@ -50,16 +54,21 @@ impl Ports {
         Ports { ranges, taken: Arc::new(Mutex::new(recorded)) }
     }
 
-    /// Takes a given port for a lease, whole. `None` when somebody else has it.
+    /// Takes a given port for a lease, whole. Blocking. `None` when somebody else has it.
     pub fn take(&self, port: u16, lease: &str) -> Option<HeldPort> {
         if !self.note(port, lease) {
             return None;
         }
-        match hold(port) {
-            Ok(held) => Some(held),
-            Err(_) => {
-                self.forget(port, lease);
-                None
+        let began = Instant::now();
+        loop {
+            match hold(port) {
+                Ok(held) => return Some(held),
+                // A child that its last holder was just forking has it until it runs its program.
+                Err(_) if began.elapsed() < TAKE_WAIT => std::thread::sleep(TAKE_WAIT / 10),
+                Err(_) => {
+                    self.forget(port, lease);
+                    return None;
+                }
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::shape::{Join, Probe};
@@ -14,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::placeholders::Values;
-use super::spawn::{self, SpawnGate};
+use super::spawn;
 use crate::backends::Fault;
 
 /// The least time between two tries.
@@ -43,17 +42,11 @@ struct Exec {
     command: Vec<String>,
     env: BTreeMap<String, String>,
     work: PathBuf,
-    gate: Arc<SpawnGate>,
 }
 
 impl Prober {
     /// Fills in a join's texts.
-    pub fn new(
-        join: &Join,
-        values: &Values,
-        env: &BTreeMap<String, String>,
-        gate: Arc<SpawnGate>,
-    ) -> Result<Self, Fault> {
+    pub fn new(join: &Join, values: &Values, env: &BTreeMap<String, String>) -> Result<Self, Fault> {
         let expand = |text: &String| values.expand(text).map_err(|why| Fault::permanent(why.to_string()));
         let kind = match &join.probe {
             Probe::Http(url) => Kind::Http(Http::parse(&expand(url)?).map_err(Fault::permanent)?),
@@ -62,7 +55,6 @@ impl Prober {
                 command: words.iter().map(expand).collect::<Result<_, _>>()?,
                 env: env.clone(),
                 work: values.dir.clone().into(),
-                gate,
             }),
             Probe::Stdout(pattern) => {
                 let pattern = values.expand_regex(pattern);
@@ -193,7 +185,7 @@ impl Exec {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
-        let mut child = self.gate.run(|| command.spawn()).map_err(|error| format!("{program}: {error}"))?;
+        let mut child = spawn::alone(|| command.spawn()).map_err(|error| format!("{program}: {error}"))?;
         // Given up, all that it started ends with it.
         let mut group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
         let status = child.wait().await;

@@ -21,8 +21,10 @@ const LOOK_JOINING: Duration = Duration::from_millis(100);
 const LOOK_JOINED: Duration = Duration::from_millis(250);
 /// How much of an earlier host's log is read again when nothing in it is waited for, in bytes.
 const BACK_BYTES: u64 = 4096;
-/// Of a log that grows faster than it can be read, what is more than this many limits behind is passed over.
+/// Of a log that grows faster than it can be read, what is more than this many limits behind is passed over; later while a
+/// line of it is waited for.
 const BACKLOG_LIMITS: u64 = 8;
+const BACKLOG_LIMITS_PATTERN: u64 = 64;
 /// How many pieces of the log are read before other tasks get a turn.
 const PIECES: u32 = 4;
 
@@ -86,7 +88,8 @@ impl Session {
                 () = &mut probe, if !joined && pattern.is_none() => held = true,
                 () = tokio::time::sleep(look) => {}
             }
-            log.read(|line| held |= pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))).await;
+            let backlog = if joined || pattern.is_none() { BACKLOG_LIMITS } else { BACKLOG_LIMITS_PATTERN };
+            log.read(backlog, |line| held |= pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))).await;
             if held && !joined {
                 // The end wins: what has ended is not ready, whatever it said before.
                 if let Some(how) = self.process.ended() {
@@ -138,11 +141,11 @@ impl Log {
     }
 
     /// Reads what is new, at most a limit's worth at a time. A log that cannot be read stops nothing.
-    async fn read(&mut self, mut each: impl FnMut(&str)) {
+    async fn read(&mut self, backlog: u64, mut each: impl FnMut(&str)) {
         let mut count = 0;
         let mut pieces = 0;
         self.is_busy = true;
-        let _ = self.tail.skip_backlog(self.limit.saturating_mul(BACKLOG_LIMITS));
+        let _ = self.tail.skip_backlog(self.limit.saturating_mul(backlog));
         while count < self.limit {
             let fresh = &mut self.fresh;
             let piece = self.tail.pump(&mut |line| {
@@ -170,7 +173,7 @@ impl Log {
 
     /// Reads the rest, a last line without an end included.
     async fn finish(&mut self) {
-        self.read(|_| ()).await;
+        self.read(BACKLOG_LIMITS, |_| ()).await;
         let fresh = &mut self.fresh;
         self.tail.flush(&mut |line| *fresh = Some(line.to_owned()));
     }

@@ -28,17 +28,12 @@ const POLL: Duration = Duration::from_millis(100);
 /// How often a program that is being written by somebody is tried again.
 const BUSY_TRIES: u32 = 20;
 
-/// One start at a time: a forked child briefly holds copies of all open files, so that a port that another start just
-/// freed would still be bound, and a program that another start just wrote would still be busy.
-#[derive(Debug, Default)]
-pub struct SpawnGate(Mutex<()>);
-
-impl SpawnGate {
-    /// Runs `start` while no other start runs.
-    pub fn run<T>(&self, start: impl FnOnce() -> T) -> T {
-        let _one = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        start()
-    }
+/// Runs `start` while no other start of this process runs: a forked child briefly holds copies of all open files, so that
+/// a port that another start just freed would still be bound, and a program that another start just wrote still be busy.
+pub fn alone<T>(start: impl FnOnce() -> T) -> T {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    start()
 }
 
 /// A command with everything filled in.
@@ -91,7 +86,7 @@ pub fn command(words: &[String], env: &BTreeMap<String, String>, work: &Path) ->
     command
 }
 
-/// Writes the files, frees the port, starts the command. Blocking; to be called through the [`SpawnGate`].
+/// Writes the files, frees the port, starts the command. Blocking; to be called through [`alone`].
 pub fn spawn(dir: &Path, prepared: &Prepared, port: &mut HeldPort) -> Result<i32, Fault> {
     let work = dir.join(WORK);
     fs::create_dir_all(&work).map_err(|error| fault("create", &work, &error))?;
