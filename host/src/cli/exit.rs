@@ -38,7 +38,7 @@ pub enum Failure {
     /// The fleet file is refused.
     Fleet(FleetError),
     /// Another input is wrong.
-    Input(InputError),
+    Input(Box<InputError>),
     /// It failed.
     Failed(anyhow::Error),
     /// Whoever read the output has gone. Not an error.
@@ -94,7 +94,7 @@ impl From<FleetError> for Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Failure::Input(error)
+        Failure::Input(Box::new(error))
     }
 }
 

@@ -41,7 +41,7 @@ pub fn forecast(shape: &ClusterShape, policy: &Policy, decider: &LoadedDecider) 
     let identity = DeciderIdentity { digest: decider.digest().to_owned(), rules: decider.description().rules.clone() };
     let mut driver = Driver::new(DriverConfig {
         run: shape.run.clone(),
-        policy: policy.clone(),
+        policy: *policy,
         providers: providers.collect(),
         decider: identity,
         next_attempt: 1,

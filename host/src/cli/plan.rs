@@ -113,7 +113,9 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
         text.push_str(&heading("steps"));
         text.push_str(&steps_table(&forecast.rounds).render(&style));
     }
-    text.push_str(if forecast.settled {
+    text.push_str(if forecast.settled && forecast.rounds.is_empty() {
+        "\nnothing to do\n"
+    } else if forecast.settled {
         "\nthen settled: every node is ready\n"
     } else {
         "\nnot settled: this decider does not come to rest\n"
@@ -125,11 +127,14 @@ fn step(step: &Step) -> PlanStep<'_> {
     PlanStep { node: slot_name(&step.slot.0, step.slot.1), rule: &step.rule, verb: step.verb.label() }
 }
 
+/// A group, a first index and a count.
+type Range<'a> = (&'a str, u32, u32);
+
 /// One line for each round, rule and verb, with the slots it is for.
 fn steps_table(rounds: &[Vec<Step>]) -> Table {
     let mut table = Table::new(&["round", "rule", "action", "slots"]);
     for (at, round) in rounds.iter().enumerate() {
-        let mut lines: Vec<(&str, Verb, Vec<(&str, u32, u32)>)> = Vec::new();
+        let mut lines: Vec<(&str, Verb, Vec<Range<'_>>)> = Vec::new();
         for Step { slot: (group, index), rule, verb } in round {
             let line = match lines.iter_mut().find(|line| line.0 == rule && line.1 == *verb) {
                 Some(line) => line,

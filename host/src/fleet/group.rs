@@ -173,9 +173,12 @@ fn probe<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>) -> Option<Probe> {
     let tcp = walk.get(&mut section, "tcp");
     let exec = walk.get(&mut section, "exec");
     let stdout = walk.get(&mut section, "stdout");
+    let has_others = section.has_unknown();
     walk.close(section);
     match [&http, &tcp, &exec, &stdout].iter().filter(|probe| probe.is_some()).count() {
         1 => {}
+        // The name of another probe has been noted already.
+        0 if has_others => return None,
         0 => {
             walk.refuse(field, format!("it must be {PROBE}"));
             return None;

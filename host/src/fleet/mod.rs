@@ -96,6 +96,8 @@ pub struct Fleet {
     pub spans: Vec<Range<usize>>,
     /// The text.
     pub source: Arc<str>,
+    /// Where each field is in the text, in bytes.
+    places: BTreeMap<String, Range<usize>>,
 }
 
 impl Fleet {
@@ -108,16 +110,19 @@ impl Fleet {
     /// Checks a text. `path` is for messages only.
     pub fn parse(path: &Path, text: &str, providers: &Providers) -> Result<Fleet, ContentError> {
         let refuse = |findings| ContentError { path: path.into(), source: text.into(), findings };
-        syntax_depth(text).map_err(|finding| refuse(vec![finding]))?;
+        if let Some(finding) = too_deep(text) {
+            return Err(refuse(vec![finding]));
+        }
         let (document, errors) = DeTable::parse_recoverable(text);
         if let Some(error) = errors.first() {
             return Err(refuse(vec![syntax(text, error.span().unwrap_or(0..0), error.message())]));
         }
         let mut walk = Walk::new(text);
         let fleet = fleet(&mut walk, &document, text, providers);
-        match (walk.finish().0, fleet) {
-            (findings, Some(fleet)) if findings.is_empty() => Ok(fleet),
-            (findings, _) => Err(refuse(findings)),
+        let (findings, places) = walk.finish();
+        match fleet {
+            Some(fleet) if findings.is_empty() => Ok(Fleet { places, ..fleet }),
+            _ => Err(refuse(findings)),
         }
     }
 }
@@ -128,31 +133,12 @@ impl Fleet {
     pub fn refuse(&self, path: &Path, error: &ShapeError) -> FleetError {
         let field = error.field().to_owned();
         let text = self.source.as_ref();
-        let span = self.place(&field);
+        let span = walk::place(&self.places, &field);
         let (line, column) = position(text, span.start);
         let value = Walk::new(text).text(&span);
         let problem = Problem::Shape(error.clone());
         let finding = Finding { problem, field, value, span, line, column, related: None, hint: None };
         ContentError { path: path.into(), source: self.source.clone(), findings: vec![finding] }.into()
-    }
-
-    /// Where a field is: its group, its own line for one of the whole file, else the first line.
-    fn place(&self, field: &str) -> Range<usize> {
-        let text = self.source.as_ref();
-        let group =
-            field.strip_prefix("group[").and_then(|rest| rest.split_once(']')).and_then(|(at, _)| at.parse().ok());
-        if let Some(span) = group.and_then(|at: usize| self.spans.get(at)) {
-            return span.clone();
-        }
-        let mut start = 0;
-        for line in text.split_inclusive('\n') {
-            let named = line.trim_start().strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with('='));
-            if named {
-                return start..start + line.trim_end().len();
-            }
-            start += line.len();
-        }
-        0..text.find('\n').unwrap_or(text.len())
     }
 }
 
@@ -163,8 +149,8 @@ fn syntax(text: &str, span: Range<usize>, message: impl Into<String>) -> Finding
     Finding { problem, field: String::new(), value, span, line, column, related: None, hint: None }
 }
 
-/// Refuses keys of too many parts before the tree is built. (Brackets and braces are bounded by the parser.)
-fn syntax_depth(text: &str) -> Result<(), Finding> {
+/// A key of too many parts, found before the tree is built. (Brackets and braces are bounded by the parser.)
+fn too_deep(text: &str) -> Option<Finding> {
     let mut dots = 0;
     for token in toml_parser::Source::new(text).lex() {
         match token.kind() {
@@ -172,7 +158,7 @@ fn syntax_depth(text: &str) -> Result<(), Finding> {
                 dots += 1;
                 if dots >= MAX_KEY_PARTS {
                     let span = token.span().start()..token.span().end();
-                    return Err(syntax(text, span, format!("a key of more than {MAX_KEY_PARTS} parts")));
+                    return Some(syntax(text, span, format!("a key of more than {MAX_KEY_PARTS} parts")));
                 }
             }
             TokenKind::Newline
@@ -185,7 +171,7 @@ fn syntax_depth(text: &str) -> Result<(), Finding> {
             _ => {}
         }
     }
-    Ok(())
+    None
 }
 
 fn fleet<'s>(
@@ -219,7 +205,7 @@ fn fleet<'s>(
     {
         shape_error(walk, error);
     }
-    Some(Fleet { shape, generation, policy, spans, source: text.into() })
+    Some(Fleet { shape, generation, policy, spans, source: text.into(), places: BTreeMap::new() })
 }
 
 type Groups = (Vec<GroupShape>, Vec<Range<usize>>);

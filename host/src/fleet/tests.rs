@@ -266,6 +266,19 @@ fn duplicate_ids_show_both_places() {
 }
 
 #[test]
+fn what_the_host_refuses_later_has_its_place_too() {
+    let fleet = parse(FULL).unwrap();
+    let error = fleet.refuse(Path::new("fleet.toml"), &ShapeError::SameGeneration { generation: 7 });
+    let shown = render(&error, false);
+    assert!(shown.contains("--> fleet.toml:3:14") && shown.contains("generation = 7"), "{shown}");
+    // Nothing states it: the first line stands for the file.
+    let error = parse("run = \"demo\"\n")
+        .unwrap()
+        .refuse(Path::new("fleet.toml"), &ShapeError::SameGeneration { generation: 7 });
+    assert!(render(&error, false).contains("--> fleet.toml:1:1"));
+}
+
+#[test]
 fn a_near_miss_is_corrected() {
     let found = finding(&group("cuont = 3"));
     let Problem::UnknownField { expected, nearest, .. } = found.problem else { panic!("{:?}", found.problem) };

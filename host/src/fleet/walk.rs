@@ -189,6 +189,7 @@ impl<'s> Walk<'s> {
         let mut texts = Some(Vec::with_capacity(items.len()));
         for (at, item) in items.iter().enumerate() {
             let item = Field { path: format!("{}[{at}]", field.path), value: item.get_ref(), span: item.span() };
+            self.set_place(&item.path, item.span.clone());
             let text = self.text_of(&item, "a text").map(str::to_owned);
             if let Some(Err(reason)) = text.as_deref().map(super::checks::no_nul) {
                 self.refuse(&item, reason);
@@ -206,6 +207,7 @@ impl<'s> Walk<'s> {
         let table = self.table(field, "a table of texts")?;
         let mut texts = BTreeMap::new();
         for entry in table.entries() {
+            self.set_place(&entry.field.path, entry.field.span.clone());
             let text = self.text_of(&entry.field, "a text")?;
             texts.insert(entry.name.to_owned(), text.to_owned());
         }
@@ -277,6 +279,11 @@ pub(super) struct Entry<'a, 's> {
 impl<'a, 's> Section<'a, 's> {
     pub fn new(path: String, span: Range<usize>, table: &'a DeTable<'s>) -> Self {
         Section { path, span, table, asked: Vec::new() }
+    }
+
+    /// Whether it has a field that nobody asked for yet.
+    pub fn has_unknown(&self) -> bool {
+        self.table.keys().any(|key| !self.asked.contains(&key.get_ref().as_ref()))
     }
 
     /// The path of a field of it.

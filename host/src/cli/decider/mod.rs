@@ -50,7 +50,7 @@ pub(super) fn load(file: Option<&std::path::Path>) -> Result<LoadedDecider, Fail
     let Some(file) = file else { return sandbox.built_in().map_err(failed) };
     let bytes = crate::fleet::read_bytes(file, sandbox.limits().component_bytes).map_err(InputError::from)?;
     sandbox.load(&bytes).map_err(|error| {
-        Failure::Input(InputError {
+        Failure::from(InputError {
             message: format!("not a decider ({}): {error}", error.class()),
             file: Some(file.display().to_string()),
             ..InputError::default()

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use decider::{Nodes, Snapshot};
 
-use super::super::InputError;
+use super::super::{Failure, InputError};
 use crate::fleet::{FleetError, cut, read_bytes, report};
 
 /// The largest snapshot file, in bytes: a million nodes fit.
 const MAX_SNAPSHOT_BYTES: u64 = 256 << 20;
 
 /// Reads and checks a snapshot.
-pub fn read(path: &Path) -> Result<Snapshot, InputError> {
-    let bytes = read_bytes(path, MAX_SNAPSHOT_BYTES)?;
+pub fn read(path: &Path) -> Result<Snapshot, Failure> {
+    let bytes = read_bytes(path, MAX_SNAPSHOT_BYTES).map_err(InputError::from)?;
     let wrong = |message: String| InputError {
         message: cut(&message, 300),
         file: Some(path.display().to_string()),

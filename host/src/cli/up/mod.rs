@@ -12,12 +12,11 @@ use clap::{Args, ValueHint};
 use engine::view::View;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{ExitCode, Failure, InputError, Terminal};
+use super::{ExitCode, Failure, Terminal};
 use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
 use crate::runtime::{Farewell, Host, HostError, HostHandle, Shutdown};
-use crate::sandbox::{Limits, Sandbox};
 use follow::{Edit, Follow};
 use screen::Screen;
 
@@ -47,26 +46,12 @@ pub struct UpArgs {
 /// Runs `up` until it is told to stop.
 pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
-    let decider = load_decider(args.decider.as_deref())?;
+    let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(up(args, terminal, fleet, decider));
     // A call that hangs must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
-}
-
-fn load_decider(file: Option<&Path>) -> Result<SandboxedDecider, Failure> {
-    let refused = |error: crate::sandbox::LoadError| InputError {
-        message: error.to_string(),
-        file: file.map(|path| path.display().to_string()),
-        ..InputError::default()
-    };
-    let sandbox = Sandbox::new(Limits::default()).map_err(|error| anyhow!(error))?;
-    let loaded = match file {
-        Some(path) => sandbox.load_file(path).map_err(refused)?,
-        None => sandbox.built_in().map_err(|error| anyhow!(error))?,
-    };
-    Ok(SandboxedDecider::start(Arc::new(loaded))?)
 }
 
 /// Why the fleet is not kept any longer.
