@@ -136,7 +136,7 @@ async fn what_is_kept_is_adopted_by_the_next_host() {
         assert_eq!(attempt(&after, slot), attempt(&before, slot));
         assert_eq!((fake.calls(slot, Call::Create), fake.calls(slot, Call::Destroy)), (1, 0));
     }
-    assert!(attempt(&after, "web-3") > 1_000, "no id of the first host's is given out again (S3)");
+    assert!(attempt(&after, "web-3") > 3, "no id of the first host's is given out again (S3)");
     assert_eq!(fake.calls("web-3", Call::Create), 1);
     assert!(fake.transcript().contains("adopts session"), "nothing was restarted");
     assert!(second.shutdown(Shutdown::TakeDown).await.unwrap().is_clean());

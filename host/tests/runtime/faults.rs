@@ -258,7 +258,7 @@ async fn nothing_leaves_before_it_is_durable() {
     assert_eq!(
         told,
         [
-            "below a1065",
+            "below a73",
             "durable after 1 calls", // the listing at the start
             "pending a41.1",
             "durable after 1 calls",
