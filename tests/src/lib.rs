@@ -1,8 +1,9 @@
 //! What the tests and the benches share: builders, generated snapshots, the scenario language, the session that drives the
-//! engine under its checkers.
+//! engine under its checkers, the repository's own files.
 
 pub mod build;
 pub mod scenario;
 pub mod session;
 pub mod snapshots;
+pub mod source;
 pub mod world;

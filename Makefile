@@ -1,0 +1,56 @@
+# Every target sets up what it needs; `make help` lists them. One profile (release) and one target folder for all of
+# them: compiling wasmtime takes minutes, so it is done once.
+
+# How the guests are compiled: auto, rustup or debian (see scripts/setup.sh).
+GUEST ?= $(or $(HOMEOSTAT_GUEST_TOOLCHAIN),auto)
+# What `make run` brings up.
+FLEET ?= examples/web.toml
+
+CARGO ?= cargo
+
+# `auto` is the build's own default. Setting it would differ from not setting it, and build again.
+ifeq ($(GUEST),auto)
+unexport HOMEOSTAT_GUEST_TOOLCHAIN
+else
+export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test check bench fmt
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "  GUEST=auto|rustup|debian   how the guests are compiled"
+	@echo "  FLEET=file.toml            what make run brings up"
+
+setup: ## a C linker and a way to compile the guests, where they are missing
+	@scripts/setup.sh $(GUEST)
+
+build: setup ## the program
+	$(CARGO) build --release --locked -p homeostat
+
+run: build ## bring examples/web.toml up; ^C takes it down
+	$(CARGO) run --release --locked --quiet -p homeostat -- up $(FLEET)
+
+test: setup ## all tests
+	$(CARGO) test --release --locked --no-fail-fast
+
+check: setup ## format, lints, documentation, licences
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps
+	$(CARGO) test --release --locked --test licences --test tidy
+	@if command -v cargo-deny >/dev/null 2>&1; then \
+		$(CARGO) deny --all-features check licenses bans sources && \
+		{ $(CARGO) deny --all-features check advisories || \
+		  $(CARGO) deny --offline --all-features check advisories; }; \
+	else \
+		echo "cargo-deny is not installed: tests/tests/licences.rs has checked licences and sources, advisories are unchecked"; \
+	fi
+
+bench: setup ## what a decision costs, the component against the native call
+	$(CARGO) bench --locked -p benches
+
+fmt: ## format the sources
+	$(CARGO) fmt --all
