@@ -159,14 +159,27 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
     if let Some(pending) = &node.pending {
         return (pending.operation.request.kind().label().into(), Some(pending.deadline_ms));
     }
-    let Some(decision) = standing(slot) else { return ("a decision".into(), None) };
-    match decision.hold {
-        None => (decision.verb.label().into(), None),
-        Some(HoldKind::Steady) => (String::new(), None),
-        Some(HoldKind::Observation) => (observation(node), decision.until_ms),
-        Some(HoldKind::Person) => ("a person: its facts contradict each other".into(), None),
-        Some(HoldKind::Result) => ("a result".into(), decision.until_ms),
-        Some(HoldKind::Instant) => (instant(node), decision.until_ms),
+    let decision = standing(slot);
+    let Some(hold) = decision.and_then(|decision| decision.hold) else {
+        // Stored when it was folded, so it is known before the decider says so.
+        let due = match node.stage {
+            Stage::Destroyed if slot.desired.is_some() => node.retry.restart_at,
+            _ if decision.is_none() && node.intent == Intent::Active => node.retry.next_effect_at,
+            _ => None,
+        };
+        return match (due, decision) {
+            (Some(due), _) => (instant(node), Some(due)),
+            (None, Some(decision)) => (decision.verb.label().into(), None),
+            (None, None) => ("a decision".into(), None),
+        };
+    };
+    let until_ms = decision.and_then(|decision| decision.until_ms);
+    match hold {
+        HoldKind::Steady => (String::new(), None),
+        HoldKind::Observation => (observation(node), until_ms),
+        HoldKind::Person => ("a person: its facts contradict each other".into(), None),
+        HoldKind::Result => ("a result".into(), until_ms),
+        HoldKind::Instant => (instant(node), until_ms),
     }
 }
 

@@ -3,17 +3,22 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::JournalError;
 
 const LOCK: &str = "lock";
+/// How long a directory that is in use is waited for: a child that a killed host had just forked holds the lock until it
+/// runs its program.
+const WAIT: Duration = Duration::from_millis(500);
 
-/// A state directory that this process holds until this is dropped.
-#[derive(Debug)]
+/// A state directory that this process holds until this and its clones are dropped.
+#[derive(Clone, Debug)]
 pub struct StateDir {
     path: PathBuf,
     /// The lock goes with the open file, so it never outlives the process.
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 impl StateDir {
@@ -26,7 +31,14 @@ impl StateDir {
         // Not truncated on opening: until it is ours it says whose it is.
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&at);
         let mut file = opened.map_err(|error| io("open", &at, error))?;
-        match file.try_lock() {
+        let began = Instant::now();
+        let locked = loop {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) if began.elapsed() < WAIT => std::thread::sleep(WAIT / 20),
+                other => break other,
+            }
+        };
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -40,7 +52,7 @@ impl StateDir {
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|error| io("write", &at, error))?;
-        Ok(StateDir { path, _lock: file })
+        Ok(StateDir { path, _lock: Arc::new(file) })
     }
 
     /// Where it is.

@@ -100,13 +100,13 @@ impl Publisher {
     }
 }
 
-/// Whether a person would call it a change. What a node waits for changes with every look.
+/// Whether a person would call it a change. What a node waits for changes with every look; of one that is not desired any
+/// more the next pass makes one that is being deleted; and an endpoint that goes meanwhile says nothing new.
 fn differs(old: &NodeView, new: &NodeView) -> bool {
     old.attempt != new.attempt
         || old.stage != new.stage
         || old.deleting != new.deleting
         || old.ready != new.ready
-        || old.desired != new.desired
-        || old.endpoint != new.endpoint
+        || (!new.deleting && old.endpoint != new.endpoint)
         || old.error != new.error
 }

@@ -40,7 +40,12 @@ fn title(summary: &Summary, style: &Style) -> String {
 }
 
 fn cells(row: &Row) -> [String; COLUMNS] {
-    let stage = if row.deleting { format!("{} (deleting)", row.stage) } else { row.stage.clone() };
+    // What is destroyed is not being deleted any more, whatever was wanted of it.
+    let stage = if row.deleting && row.stage != decider::Stage::Destroyed.label() {
+        format!("{} (deleting)", row.stage)
+    } else {
+        row.stage.clone()
+    };
     [
         row.group.clone(),
         row.node.clone(),

@@ -213,6 +213,7 @@ impl Inner {
         }
         let spawned = spawn::alone(|| spawn::spawn(&dir, prepared, &mut held));
         let ident = spawned.and_then(|pid| {
+            spawn::limit_open_files(pid, self.config.open_files);
             ProcessIdent::of(pid).ok_or_else(|| Fault::retryable(format!("/proc does not show process {pid}")))
         });
         marker.boot = match &ident {

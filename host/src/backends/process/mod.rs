@@ -62,6 +62,9 @@ pub struct ProcessConfig {
     pub grace: Duration,
     /// A node's log beyond this size is cut, in bytes.
     pub log_limit_bytes: u64,
+    /// The limit on open files that nodes are given, where it is not the host's own: a host raises its own, but programs
+    /// may not expect a high one.
+    pub open_files: Option<u64>,
 }
 
 impl ProcessConfig {
@@ -72,6 +75,7 @@ impl ProcessConfig {
             self_exe: self_exe.into(),
             grace: Duration::from_secs(5),
             log_limit_bytes: 8 << 20,
+            open_files: None,
         }
     }
 }

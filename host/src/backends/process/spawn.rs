@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::shape::Template;
-use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, prlimit, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -111,6 +111,15 @@ pub fn spawn(dir: &Path, prepared: &Prepared, port: &mut HeldPort) -> Result<i32
             }
             Err(error) => return Err(refused(&prepared.command, &error)),
         }
+    }
+}
+
+/// Lowers a child's limit on open files. It inherited the host's, and has it for an instant.
+pub fn limit_open_files(pid: i32, limit: Option<u64>) {
+    if let (Some(pid), Some(limit)) = (Pid::from_raw(pid), limit) {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        // It may have ended already.
+        let _ = prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(limit), maximum });
     }
 }
 

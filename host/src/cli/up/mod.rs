@@ -1,6 +1,7 @@
 //! `homeostat up`: brings a fleet up, keeps it, follows its file, and takes it down at the end.
 
 mod follow;
+mod lines;
 mod screen;
 
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use engine::view::View;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{ExitCode, Failure, Terminal};
 use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
+use crate::journal::{FileFence, StateDir};
 use crate::runtime::{Farewell, Host, HostError, HostHandle, Shutdown};
 use follow::{Edit, Follow};
 use screen::Screen;
@@ -66,8 +69,11 @@ async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: Sandboxed
     let mut signals = Signals::new()?;
     let dir = state_dir(args.state.as_deref())?.join(&fleet.shape.run);
     let exe = std::env::current_exe().context("finding this program")?;
-    std::fs::create_dir_all(&dir).with_context(|| format!("state directory {}", dir.display()))?;
-    let backend = ProcessBackend::open(ProcessConfig::new(&dir, exe)).map_err(|error| anyhow!(error))?;
+    // Before the provider's own lock: this one knows who holds it. Kept to the very end, when the provider has ended too.
+    let held = StateDir::open(&dir).map_err(|error| anyhow!(error))?;
+    let fence = FileFence::open(held.clone(), &fleet.shape.run).map_err(|error| anyhow!(error))?;
+    let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
+    let backend = ProcessBackend::open(config).map_err(|error| anyhow!(error))?;
     let backend = Arc::new(backend);
 
     let mut follow = Follow::start(&args.file, &fleet)?;
@@ -77,7 +83,7 @@ async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: Sandboxed
         .shared_backend("process", backend.clone())
         .decider(decider)
         .policy(fleet.policy)
-        .state_dir(&dir)
+        .journal(fence)
         .shape(shape);
     let host = builder.start().await.map_err(|error| anyhow!(error))?;
 
@@ -159,6 +165,7 @@ async fn end(
         Stop::Asked(name) if args.keep => screen.note(&format!("{name}: leaving the fleet as it is")),
         Stop::Asked(name) => screen.note(&format!("{name}: taking the fleet down; once more to leave it as it is")),
     }
+    screen.ending();
     let how = if args.keep { Shutdown::Keep } else { Shutdown::TakeDown };
     let before = host.view();
     let shutdown = host.shutdown(how);
@@ -191,7 +198,7 @@ async fn end(
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hang_up: Signal,
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
@@ -199,7 +206,8 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            // Under `nohup` it stays ignored.
+            hang_up: if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) },
         })
     }
 
@@ -207,9 +215,33 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "interrupted",
             _ = self.terminate.recv() => "terminated",
-            _ = self.hang_up.recv() => "hung up",
+            _ = receive(&mut self.hang_up) => "hung up",
         }
     }
+}
+
+async fn receive(signal: &mut Option<Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    // SIGHUP is number 1.
+    ignored.is_some_and(|ignored| ignored & 1 != 0)
+}
+
+/// Lets this program open as many files as the system allows: it has a few for each node. Answers the limit that was, for
+/// the nodes to have.
+fn raise_open_files() -> Option<u64> {
+    let was = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: was.maximum, maximum: was.maximum };
+    let current = was.current.filter(|_| was.current != was.maximum)?;
+    // Where it is refused the limit stays what it was, and a large fleet learns it from its errors.
+    setrlimit(Resource::Nofile, raised).ok().map(|()| current)
 }
 
 /// The state directory: as given, or the XDG one.

@@ -12,12 +12,17 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::super::{Failure, Terminal};
+use super::lines::Lines;
 use crate::backends::process::Leftover;
 use crate::runtime::{Farewell, HostEvent, HostHandle};
 use crate::view::{LiveTable, NodeChange, lasting, not_ready, rows, summary, table};
 
 /// How often the table is drawn again, for the times that are running.
 const FRAME: Duration = Duration::from_millis(200);
+/// How long a line on standard error waits for those before it on standard output.
+const ORDER: Duration = Duration::from_millis(20);
+/// How long the last lines may take to be read.
+const LAST_LINES: Duration = Duration::from_secs(2);
 /// Names that one line lists.
 const NAMES: usize = 12;
 
@@ -28,8 +33,9 @@ pub(super) struct Screen {
     events: broadcast::Receiver<HostEvent>,
     table: Option<LiveTable>,
     frames: Interval,
-    /// The reader of standard output has gone.
-    closed: bool,
+    lines: Lines,
+    /// The fleet is being taken down: that nothing is left is not what anybody waits for as converged.
+    ending: bool,
 }
 
 #[derive(Serialize)]
@@ -42,6 +48,7 @@ struct Note<'a> {
 #[derive(Serialize)]
 struct Late<'a> {
     schema: &'static str,
+    at_ms: u64,
     timeout_ms: u64,
     not_ready: Vec<&'a engine::view::NodeView>,
 }
@@ -49,6 +56,7 @@ struct Late<'a> {
 #[derive(Serialize)]
 struct End<'a> {
     schema: &'static str,
+    at_ms: u64,
     kept: bool,
     clean: bool,
     removed: Vec<String>,
@@ -77,7 +85,8 @@ impl Screen {
             events: host.events(),
             table: live.then(|| LiveTable::new(console::Term::stdout())),
             frames,
-            closed: false,
+            lines: Lines::start(std::io::stdout()),
+            ending: false,
         };
         if screen.table.is_none() {
             let view = screen.views.borrow().clone();
@@ -112,8 +121,14 @@ impl Screen {
         self.draw();
     }
 
-    /// Leaves the terminal as it was.
+    /// From now on the fleet is being taken down.
+    pub fn ending(&mut self) {
+        self.ending = true;
+    }
+
+    /// Writes what waits, and leaves the terminal as it was.
     pub fn close(&mut self) {
+        self.lines.flush(LAST_LINES);
         if let Some(table) = &mut self.table {
             let _ = table.finish();
         }
@@ -131,7 +146,7 @@ impl Screen {
         match event {
             HostEvent::Node(node) if self.table.is_none() => self.change(&NodeChange::of(node, now_ms())),
             HostEvent::Gone { node } if self.table.is_none() => self.out(&GoneLine { node }),
-            HostEvent::Converged { generation } if self.table.is_none() => {
+            HostEvent::Converged { generation } if self.table.is_none() && !self.ending => {
                 self.out(&ConvergedLine { generation: *generation })
             }
             HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
@@ -155,8 +170,9 @@ impl Screen {
 
     /// A line of data on standard output.
     fn print(&mut self, line: &str) {
-        if !self.closed && self.terminal.print(line).is_err() {
-            self.closed = true;
+        let dropped = self.lines.print(line.to_owned());
+        if dropped > 0 {
+            self.note(&format!("{dropped} lines were not shown: nobody read them"));
         }
     }
 
@@ -184,6 +200,8 @@ impl Screen {
                 self.draw();
             }
             None => {
+                // What was written before it should be read before it, where both go to one place.
+                self.lines.flush(ORDER);
                 let _ = writeln!(std::io::stderr().lock(), "{text}");
             }
         }
@@ -194,7 +212,8 @@ impl Screen {
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let waiting: Vec<_> = view.nodes.iter().filter(|node| !node.ready || node.deleting).collect();
         if self.terminal.is_json() {
-            let line = json(&Late { schema: "homeostat.not-in-time/v1", timeout_ms, not_ready: waiting });
+            let line =
+                json(&Late { schema: "homeostat.not-in-time/v1", at_ms: now_ms(), timeout_ms, not_ready: waiting });
             return self.print(&line);
         }
         let mut text = format!("homeostat: not converged within {}", lasting(timeout_ms));
@@ -216,6 +235,7 @@ impl Screen {
         if self.terminal.is_json() {
             let line = json(&End {
                 schema: "homeostat.end/v1",
+                at_ms: now_ms(),
                 kept,
                 clean: farewell.is_clean(),
                 removed,

@@ -1,0 +1,14 @@
+//! `homeostat up` as people use it: the real binary, real processes, a real file that is edited.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod edits;
+mod examples;
+mod failures;
+mod fixture;
+mod interrupted;
+mod keep;
+mod output;
+mod refused;
+mod terminal;
+mod unruly;
+mod writing;
