@@ -58,6 +58,8 @@ pub struct NodeView {
     pub rule: Option<String>,
     /// What it waits for.
     pub waits_for: String,
+    /// Whether it waits because the decider fails for it (SPEC 9).
+    pub decider_fails: bool,
     /// Until when at the latest.
     pub until_ms: Option<Millis>,
     /// What went wrong last: why the attempt failed, or an operation's error.
@@ -143,6 +145,7 @@ fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Mil
         failures: node.map_or(0, |node| node.retry.failures),
         rule: standing(slot).filter(|_| failing.is_none()).map(|decision| decision.rule.to_string()),
         waits_for,
+        decider_fails: failing.is_some(),
         until_ms,
         error: failure.or_else(|| node.and_then(|node| node.last_error.clone())),
     }

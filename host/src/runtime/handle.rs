@@ -9,6 +9,7 @@ use engine::view::View;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::{HostError, HostEvent};
+use crate::decide::Decider;
 
 /// How a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,10 @@ impl Farewell {
 
 pub(super) type Outcome = Option<Result<Arc<Farewell>, Arc<HostError>>>;
 
-#[derive(Debug)]
 pub(super) enum Command {
     Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
     Policy(Box<Policy>),
+    Decider(Arc<dyn Decider>),
     Shutdown(Shutdown),
 }
 
@@ -83,6 +84,15 @@ impl HostHandle {
     /// [`HostError::Ended`] when the host has ended.
     pub async fn update_policy(&self, policy: Policy) -> Result<(), HostError> {
         self.commands.send(Command::Policy(Box::new(policy))).await.map_err(|_| self.ended())
+    }
+
+    /// Lets another decider decide, from the next pass on. What was held because the previous one failed is decided again.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn use_decider(&self, decider: Arc<dyn Decider>) -> Result<(), HostError> {
+        self.commands.send(Command::Decider(decider)).await.map_err(|_| self.ended())
     }
 
     /// Waits until the fleet has the latest shape (SPEC 8), and shows it. Put a time limit around it.

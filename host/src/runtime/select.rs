@@ -142,6 +142,11 @@ impl Runtime {
                     answer => drop(reply.send(answer)),
                 }
             }
+            Some(Command::Decider(decider)) => {
+                let identity = decider.identity();
+                self.parts.decider = decider;
+                self.step(Input::DeciderChanged(identity))?;
+            }
             Some(Command::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
             Some(Command::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
             Some(Command::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),

@@ -112,6 +112,7 @@ fn node(name: &str) -> NodeView {
         progress: "none",
         failures: 0,
         rule: Some("R12".into()),
+        decider_fails: false,
         waits_for: String::new(),
         until_ms: Some(5_000),
         error: None,

@@ -171,6 +171,9 @@ async fn end(
     let shutdown = host.shutdown(how);
     tokio::pin!(shutdown);
     let mut cut_short = false;
+    // A decider of the operator's own may fail; what it made has to go all the same.
+    let mut own_decider = args.decider.is_some() && !args.keep;
+    let mut looks = tokio::time::interval(Duration::from_millis(250));
     let farewell: Arc<Farewell> = loop {
         tokio::select! {
             farewell = &mut shutdown => break farewell.map_err(|error| anyhow!(error))?,
@@ -179,6 +182,15 @@ async fn end(
                 screen.note(&format!("{name}: leaving what is left"));
                 let host = host.clone();
                 tokio::spawn(async move { host.shutdown(Shutdown::Keep).await });
+            }
+            _ = looks.tick(), if own_decider => {
+                if host.view().nodes.iter().any(|node| node.decider_fails) {
+                    own_decider = false;
+                    screen.note("the decider fails; the built-in one takes the fleet down");
+                    let built_in = SandboxedDecider::built_in().map_err(|error| anyhow!(error))?;
+                    // It may have ended meanwhile: then there is nothing left to decide.
+                    let _ = host.use_decider(Arc::new(built_in)).await;
+                }
             }
             () = screen.next() => {}
         }
