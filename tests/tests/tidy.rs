@@ -122,9 +122,9 @@ fn the_pure_rooms_have_no_clock_no_io_and_no_random_order() {
     let pure = ["decider-wasm/core/src/", "decider-wasm/guest/src/", "decider-wasm/src/", "host/engine/src/"];
     let files = rust().filter(|file| pure.iter().any(|room| file.path.starts_with(room)) && !file.is_test());
     let found = lines(files, |line| {
-        let banned = ["SystemTime", "HashMap", "HashSet", "RandomState", "tokio", "wasmtime", "async", "await"];
-        // The contract's types may say how wasmtime lifts and lowers them: a derive behind the feature `component`.
-        let word = words(line).find(|word| banned.contains(word) && !line.starts_with("#["));
+        // `wasmtime` is not among them: behind a feature, the contract's types say how it lifts and lowers them.
+        let banned = ["SystemTime", "HashMap", "HashSet", "RandomState", "tokio", "async", "await"];
+        let word = words(line).find(|word| banned.contains(word));
         let modules = ["time", "fs", "net", "thread", "env", "process", "io", "os"];
         let module = modules.iter().find(|module| {
             line.match_indices(&format!("std::{module}")).any(|(at, found)| {
@@ -207,10 +207,14 @@ fn every_crate_has_the_workspace_lints() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_file() {
-    let found = lines(rust(), |line| words(line).find(|word| *word == "unsafe").map(|_| line.to_owned()));
-    let elsewhere = found.into_iter().filter(|line| !line.starts_with("decider-wasm/guest/src/allocator.rs:"));
-    none(elsewhere.collect(), "unsafe code");
+fn unsafe_code_is_where_it_is_known_to_be() {
+    let known = [
+        "decider-wasm/guest/src/allocator.rs", // a global allocator cannot be written without
+        "host/src/sandbox/call.rs",            // skips wasmtime's check of the export's type, done once at load
+        "host/src/sandbox/loaded.rs",          // … and vouches for that
+    ];
+    let files = rust().filter(|file| !file.is_test() && !known.contains(&file.path.as_str()));
+    none(lines(files, |line| words(line).find(|word| *word == "unsafe").map(|_| line.to_owned())), "unsafe code");
 }
 
 #[test]

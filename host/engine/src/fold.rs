@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use decider::{Intent, OperationKind, Progress, Stage};
+use decider::{OperationKind, Progress, Stage};
 
 use crate::driver::{Driver, DriverError};
 use crate::id::{AttemptId, Millis, NodeId, OperationId};
 use crate::io::{Done, Fault, Observation, OperationStatus, Output, Promise, Request};
-use crate::ledger::{self, Event, Status, Step};
+use crate::ledger::{self, LedgerEvent, Step};
 use crate::mutation::Mutation;
 use crate::schedule::{after, backoff_ms, stretched_ms};
 use crate::shape::{ClusterShape, ShapeError, Template, slot_name};
@@ -99,9 +99,9 @@ impl Driver {
             return;
         };
         let event = match &result {
-            Ok(_) => Event::Succeeded,
-            Err(Fault::Ambiguous { .. }) => Event::GivenUp,
-            Err(_) => Event::Failed,
+            Ok(_) => LedgerEvent::Succeeded,
+            Err(Fault::Ambiguous { .. }) => LedgerEvent::GivenUp,
+            Err(_) => LedgerEvent::Failed,
         };
         let superseded = self.mutated(Mutation::FoldSuperseded) && self.state.holder(id.attempt).is_none();
         let forgets = self.mutated(Mutation::ForgetLease);
@@ -198,7 +198,7 @@ impl Driver {
         let mut changed = false;
         let mut ask = None;
         if let Some(pending) = held.pending.as_mut().filter(|pending| pending.deadline_ms <= now) {
-            if let Step::To(status) = ledger::step(pending.status, Event::DeadlinePassed) {
+            if let Step::To(status) = ledger::step(pending.status, LedgerEvent::DeadlinePassed) {
                 pending.status = status;
             }
             pending.deadline_ms = after(now, ASK_AGAIN_MS);
@@ -481,31 +481,5 @@ impl Folding<'_> {
         let at = after(self.now, span);
         node.stage_deadline = Some(node.stage_deadline_max.map_or(at, |max| at.min(max)));
         true
-    }
-}
-
-/// Whether an operation is on its way.
-pub(crate) fn in_flight(pending: Option<&Pending>) -> bool {
-    pending.is_some_and(|pending| matches!(pending.status, Status::Pending | Status::Running | Status::Asked))
-}
-
-impl ManagedNode {
-    /// The code of the pending operation; 0 when none.
-    pub(crate) fn pending_code(&self) -> u8 {
-        match &self.pending {
-            Some(pending) if in_flight(Some(pending)) => pending.operation.request.kind().code(),
-            _ => 0,
-        }
-    }
-
-    /// Begins the clean-up: a wait that only held the climb back ends, one the provider asked for does not.
-    pub(crate) fn begin_delete(&mut self, now: Millis) {
-        self.intent = Intent::Deleting;
-        self.stage_deadline = None;
-        self.stage_deadline_max = None;
-        self.retry.probe_at = None;
-        if self.doubt().is_none() {
-            self.retry.next_effect_at = self.retry.provider_wait.filter(|at| *at > now);
-        }
     }
 }

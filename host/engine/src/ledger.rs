@@ -23,7 +23,7 @@ pub enum Status {
 
 /// What can happen to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum LedgerEvent {
     /// It was handed to the executor.
     Left,
     /// Its deadline passed.
@@ -50,8 +50,8 @@ pub enum Step {
 }
 
 /// One step of an operation's life.
-pub const fn step(status: Status, event: Event) -> Step {
-    use Event as E;
+pub const fn step(status: Status, event: LedgerEvent) -> Step {
+    use LedgerEvent as E;
     use Status as S;
     match (status, event) {
         (S::Pending, E::Left) => Step::To(S::Running),

@@ -1,12 +1,9 @@
 //! Passes (SPEC 5, 9): a snapshot out, a plan in, checked whole, then applied. Where the decider fails, the snapshot is
 //! halved until the nodes that provoke it stand alone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use decider::{
-    DecisionRow, HoldKind, Intent, NO_INDEX, NodeRow, Nodes, OperationKind, Plan, Snapshot, Stage, Verb, live,
-};
+use decider::{DecisionRow, HoldKind, OperationKind, Plan, Snapshot, Stage, Verb};
 
 use crate::driver::{Driver, DriverError};
 use crate::id::{AttemptId, Millis, NodeId};
@@ -14,7 +11,7 @@ use crate::io::{CreateRequest, DeciderFailure, Notice, Operation, Output, Promis
 use crate::ledger::Status;
 use crate::mutation::Mutation;
 use crate::schedule::{after, backoff_ms};
-use crate::state::{ClusterState, Decision, ManagedNode, Pending, Quarantine, Slot};
+use crate::state::{Decision, ManagedNode, Pending, Quarantine, Slot};
 use crate::validate::check_plan;
 
 /// Passes in a row without any input before the driver says that they never come to rest.
@@ -430,127 +427,6 @@ impl Driver {
         }
         self.submits.push(operation);
     }
-
-    /// The snapshot of some nodes: columns written straight from the slots (SPEC 2, 3).
-    pub(crate) fn snapshot(&self, nodes: &[NodeId]) -> Snapshot {
-        let state = &self.state;
-        let mut groups = group_totals(state);
-        let mut templates = Vec::new();
-        let mut local = vec![NO_INDEX; state.templates.len()];
-        let mut columns = Nodes::with_capacity(nodes.len());
-        let mut index = |id: crate::state::TemplateId| {
-            let at = id.0 as usize;
-            if local[at] == NO_INDEX {
-                local[at] = u32::try_from(templates.len()).unwrap_or(NO_INDEX);
-                templates.push(wire_template(&state.templates[at]));
-            }
-            local[at]
-        };
-        for node in nodes {
-            let Some(slot) = state.slot(*node) else { continue };
-            columns.push(wire_row(*node, slot, &mut index));
-        }
-        let desired = state.desired.as_ref();
-        if self.mutated(Mutation::DecideByCompany)
-            && nodes.len() > 1
-            && let Some(last) = columns.next_effect_at.last_mut()
-        {
-            *last = u64::MAX;
-        }
-        groups.truncate(desired.map_or(0, |shape| shape.groups.len()));
-        Snapshot {
-            now_ms: self.now,
-            run: state.run.clone(),
-            generation: desired.map_or(0, |shape| shape.generation),
-            settings: decider::Settings {
-                backoff_initial_ms: self.policy.backoff_initial_ms,
-                backoff_cap_ms: self.policy.backoff_cap_ms,
-                probe_interval_ms: self.policy.probe_interval_ms,
-            },
-            groups,
-            templates,
-            nodes: columns,
-        }
-    }
-
-    /// The snapshot of one node, as an isolating pass would see it.
-    pub fn lone_snapshot(&self, node: NodeId) -> Snapshot {
-        self.snapshot(&[node])
-    }
-
-    /// The snapshot of the whole fleet at the last folded instant, as a full pass would see it.
-    pub fn whole_snapshot(&self) -> Snapshot {
-        let nodes: Vec<NodeId> = (0..self.state.slots.len())
-            .filter(|at| self.state.slots[*at].desired.is_some() || self.state.slots[*at].node.is_some())
-            .map(|at| NodeId(u32::try_from(at).unwrap_or(u32::MAX)))
-            .collect();
-        self.snapshot(&nodes)
-    }
-}
-
-fn wire_template(template: &crate::shape::Template) -> decider::Template {
-    decider::Template {
-        provider: template.provider.clone(),
-        role: template.role.clone(),
-        labels: template.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-    }
-}
-
-fn wire_row(node: NodeId, slot: &Slot, index: &mut impl FnMut(crate::state::TemplateId) -> u32) -> NodeRow {
-    let group = slot.desired.map_or(NO_INDEX, |desired| desired.group);
-    let desired_template = slot.desired.map_or(NO_INDEX, |desired| index(desired.template));
-    let Some(held) = &slot.node else { return NodeRow::vacant(node.0, group, slot.index, desired_template) };
-    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-    NodeRow {
-        node: node.0,
-        attempt: held.attempt.0,
-        group,
-        slot: slot.index,
-        stage: held.stage.code(),
-        intent: held.intent.code(),
-        template: index(held.template),
-        desired_template,
-        live: bit(held.lease.is_some(), live::LEASE)
-            | bit(held.endpoint.is_some(), live::ENDPOINT)
-            | bit(held.session.is_some(), live::SESSION),
-        progress: held.progress.code(),
-        pending: held.pending_code(),
-        pending_deadline: held.pending.as_ref().map_or(0, |pending| pending.deadline_ms),
-        ambiguous: held.retry.ambiguous.as_ref().map_or(0, |doubt| doubt.kind.code()),
-        failures: held.retry.failures,
-        next_effect_at: held.retry.next_effect_at.unwrap_or(0),
-        probe_at: held.retry.probe_at.unwrap_or(0),
-        restart_at: held.retry.restart_at.unwrap_or(0),
-        stage_deadline: held.stage_deadline.unwrap_or(0),
-    }
-}
-
-/// The totals of each group over the whole fleet.
-fn group_totals(state: &ClusterState) -> Vec<decider::Group> {
-    let shape = state.desired.as_ref();
-    let mut groups: Vec<decider::Group> = shape
-        .iter()
-        .flat_map(|shape| &shape.groups)
-        .map(|group| decider::Group { name: group.id.clone(), count: group.count, ..Default::default() })
-        .collect();
-    let by_name: BTreeMap<&str, usize> = shape
-        .iter()
-        .flat_map(|shape| shape.groups.iter().enumerate())
-        .map(|(at, group)| (group.id.as_str(), at))
-        .collect();
-    for slot in &state.slots {
-        let Some(node) = &slot.node else { continue };
-        let at =
-            slot.desired.map(|desired| desired.group as usize).or_else(|| by_name.get(slot.group.as_str()).copied());
-        let Some(group) = at.and_then(|at| groups.get_mut(at)) else { continue };
-        let deleting = node.intent == Intent::Deleting;
-        group.nodes += 1;
-        group.ready += u32::from(node.stage.is_ready() && !deleting);
-        group.failed += u32::from(node.stage == Stage::Failed);
-        group.deleting += u32::from(deleting);
-        group.pending += u32::from(node.pending_code() != 0);
-    }
-    groups
 }
 
 /// A slot's facts in words, for a report about a contradiction.

@@ -258,6 +258,30 @@ impl ManagedNode {
         let kind = self.retry.ambiguous.as_ref()?.kind;
         matches!(kind, OperationKind::CreateLease | OperationKind::StartBootstrap).then_some(kind)
     }
+
+    /// The code of the pending operation; 0 when none.
+    pub(crate) fn pending_code(&self) -> u8 {
+        match &self.pending {
+            Some(pending) if in_flight(Some(pending)) => pending.operation.request.kind().code(),
+            _ => 0,
+        }
+    }
+
+    /// Begins the clean-up: a wait that only held the climb back ends, one the provider asked for does not.
+    pub(crate) fn begin_delete(&mut self, now: Millis) {
+        self.intent = Intent::Deleting;
+        self.stage_deadline = None;
+        self.stage_deadline_max = None;
+        self.retry.probe_at = None;
+        if self.doubt().is_none() {
+            self.retry.next_effect_at = self.retry.provider_wait.filter(|at| *at > now);
+        }
+    }
+}
+
+/// Whether an operation is on its way.
+pub(crate) fn in_flight(pending: Option<&Pending>) -> bool {
+    pending.is_some_and(|pending| matches!(pending.status, Status::Pending | Status::Running | Status::Asked))
 }
 
 impl ClusterState {

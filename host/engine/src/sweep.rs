@@ -10,7 +10,7 @@ use crate::driver::{Driver, DriverError, EPOCH_STRIDE};
 use crate::fold::Folding;
 use crate::id::{AttemptId, ExternalKey, OperationId};
 use crate::io::{Done, Fault, Listing, Notice, Operation, Output, Request, Resource};
-use crate::ledger::{self, Event, Status, Step};
+use crate::ledger::{self, LedgerEvent, Status, Step};
 use crate::mutation::Mutation;
 use crate::schedule::{after, backoff_ms};
 use crate::shape::{Boot, Join, Probe, Template};
@@ -92,7 +92,7 @@ impl Driver {
         for attempt in due {
             let now = self.now;
             if let Some(pending) = self.state.reaps.get_mut(&attempt).and_then(|reap| reap.pending.as_mut()) {
-                if let Step::To(status) = ledger::step(pending.status, Event::DeadlinePassed) {
+                if let Step::To(status) = ledger::step(pending.status, LedgerEvent::DeadlinePassed) {
                     pending.status = status;
                 }
                 pending.deadline_ms = after(now, ASK_AGAIN_MS);

@@ -1,6 +1,6 @@
 //! The fleet file: TOML in, a shape and a policy out, or an error that points into the file (SPEC 2).
 //!
-//! The tree is walked by [`walk`] rather than deserialised, so that one reading finds everything that is wrong and each
+//! The tree is walked by `walk` rather than deserialised, so that one reading finds everything that is wrong and each
 //! finding has its path, its value and its place.
 
 mod checks;
