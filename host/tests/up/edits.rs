@@ -31,7 +31,8 @@ impl Edited {
         let (before, mark, said) = (self.place.leases(), self.up.mark(), self.up.errors().len());
         self.place.write(text);
         self.up.note(mark, "the edit is refused as a whole; nothing changed");
-        let error = until("the error", || Some(self.up.errors()[said..].to_owned()).filter(|error| error.ends_with('\n')));
+        let error =
+            until("the error", || Some(self.up.errors()[said..].to_owned()).filter(|error| error.ends_with('\n')));
         std::thread::sleep(std::time::Duration::from_millis(100));
         assert_eq!(self.place.leases(), before);
         let lines = self.up.lines.lock().unwrap();
@@ -119,7 +120,8 @@ fn groups_come_and_go() {
 #[test]
 fn stated_generations_rise_with_the_content() {
     let of = |generation: u64, count: u32| {
-        fleet(&[group("web", count, STEADY)]).replace("run = \"demo\"\n", &format!("run = \"demo\"\ngeneration = {generation}\n"))
+        fleet(&[group("web", count, STEADY)])
+            .replace("run = \"demo\"\n", &format!("run = \"demo\"\ngeneration = {generation}\n"))
     };
     let place = Place::with(&of(7, 1));
     let up = place.up(&[]);

@@ -59,10 +59,14 @@ fn the_flaky_example_shows_its_backoff() {
     let mut up = place.up(&["--until-converged"]);
     assert_eq!(up.ended().0, 0);
     let lines = up.lines.lock().unwrap();
-    let of = |stage: &str| lines.iter().filter(|line| line["stage"] == stage && line["node"] == "web-0").collect::<Vec<_>>();
-    let mut failed: Vec<_> = of("failed").iter().map(|line| (line["attempt"].clone(), line["failures"].clone())).collect();
+    let of = |stage: &str| {
+        lines.iter().filter(|line| line["stage"] == stage && line["node"] == "flaky-0").collect::<Vec<_>>()
+    };
+    let mut failed: Vec<_> =
+        of("failed").iter().map(|line| (line["attempt"].clone(), line["failures"].clone())).collect();
     failed.dedup();
-    assert_eq!(failed, [(json!(1), json!(1)), (json!(2), json!(2))]);
+    assert_eq!(failed.iter().map(|(_, failures)| failures).collect::<Vec<_>>(), [1, 2]);
+    assert_ne!(failed[0].0, failed[1].0, "an attempt of its own each");
     let words = of("failed")[0]["error"].as_str().unwrap().to_owned();
     assert!(words.contains("exit status 1") && words.contains("failing on purpose, 1 of 2"), "{words}");
     // The wait before the next attempt is in the line, and grows.
@@ -70,9 +74,8 @@ fn the_flaky_example_shows_its_backoff() {
         .iter()
         .filter_map(|line| Some(line["until_ms"].as_u64()?.saturating_sub(line["at_ms"].as_u64()?)))
         .collect();
-    assert!(waits.len() == 2 && waits[0] > 0 && waits[0] <= 650 && waits[1] > waits[0], "{waits:?}");
-    let ready = lines.iter().find(|line| line["ready"] == true).unwrap();
-    assert_eq!(ready["attempt"], 3);
+    assert!(waits.len() == 2 && waits[0] > 0 && waits[0] <= 1_300 && waits[1] > waits[0], "{waits:?}");
+    let ready = lines.iter().find(|line| line["ready"] == true && line["node"] == "flaky-0").unwrap();
     assert!(ready["failures"].is_null(), "ready again, counted from zero");
 }
 
@@ -83,9 +86,15 @@ fn text_says_the_same() {
     let (code, out, err) = place.run(&["--until-converged"]);
     assert_eq!(code, 0);
     let first = out.lines().find(|line| line.contains("stage=destroyed")).unwrap();
-    assert!(first.contains("failures=1 error=\"exit status 1 before it was ready") && first.contains(" wait="), "{first}");
-    assert_eq!(out.lines().filter(|line| line.starts_with("converged=")).collect::<Vec<_>>(), ["converged=true generation=1"]);
-    assert_eq!(err, "homeostat: converged\nhomeostat: removed 1 node: web-0\nhomeostat: nothing is left\n");
+    assert!(
+        first.contains("failures=1 error=\"exit status 1 before it was ready") && first.contains(" wait="),
+        "{first}"
+    );
+    assert_eq!(
+        out.lines().filter(|line| line.starts_with("converged=")).collect::<Vec<_>>(),
+        ["converged=true generation=1"]
+    );
+    assert_eq!(err, "homeostat: converged\nhomeostat: removed 2 nodes: flaky-0, flaky-1\nhomeostat: nothing is left\n");
 }
 
 #[test]

@@ -57,7 +57,8 @@ fn what_an_ended_node_left_running_goes_with_it() {
     let script = "setsid sleep 999 & echo ready; exec sleep 1000";
     replaced(script, |place, pid| {
         let child = until("the child", || {
-            let mut others = place.labelled().into_iter().filter(|(name, other)| name.starts_with("web-0.") && *other != pid);
+            let mut others =
+                place.labelled().into_iter().filter(|(name, other)| name.starts_with("web-0.") && *other != pid);
             others.next().map(|(_, other)| other)
         });
         signal(pid, Signal::KILL);

@@ -114,7 +114,8 @@ impl Place {
             // One that is being removed is no lease any more.
             let Ok(marker) = std::fs::read(entry.path().join("lease.json")) else { continue };
             let Ok(marker) = serde_json::from_slice::<Value>(&marker) else { continue };
-            let (slot, attempt) = name.trim_start_matches(".new-").trim_start_matches(".trash-").rsplit_once('.').unwrap();
+            let (slot, attempt) =
+                name.trim_start_matches(".new-").trim_start_matches(".trash-").rsplit_once('.').unwrap();
             let pid = marker["boot"]["started"]["pid"].as_i64().map(|pid| i32::try_from(pid).unwrap());
             let port = marker["port"].as_u64().map(|port| u16::try_from(port).unwrap());
             leases.push((slot.to_owned(), Lease { attempt: attempt.parse().unwrap(), pid, port }));
@@ -137,7 +138,8 @@ impl Place {
     /// The running processes that bear a label of this place, with slot and attempt.
     pub fn labelled(&self) -> Vec<(String, i32)> {
         let label = format!("HOMEOSTAT_LEASE={}/", self.state().display());
-        let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let pids =
+            std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter_map(|pid: i32| {
             let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
             let mut variables = environ.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -154,7 +156,8 @@ impl Place {
         assert_eq!(self.labelled(), [], "processes are left");
         for run in std::fs::read_dir(self.state()).into_iter().flatten().flatten() {
             let leases = run.path().join("leases");
-            let left: Vec<_> = std::fs::read_dir(&leases).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            let left: Vec<_> =
+                std::fs::read_dir(&leases).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
             assert_eq!(left, [PathBuf::new(); 0], "directories are left");
         }
     }
@@ -341,7 +344,8 @@ fn look_for_two(state: &Path) {
         let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
         let mut variables = environ.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let Some(rest) = variables.find_map(|one| one.strip_prefix(&label).map(str::to_owned)) else { continue };
-        let Some((slot, attempt)) = rest.split('|').next().and_then(|path| path.rsplit('/').next()?.rsplit_once('.')) else {
+        let Some((slot, attempt)) = rest.split('|').next().and_then(|path| path.rsplit('/').next()?.rsplit_once('.'))
+        else {
             continue;
         };
         seen.entry(slot.to_owned()).or_default().entry(attempt.to_owned()).or_default().push(pid);
