@@ -254,3 +254,11 @@ fn links_between_pages_lead_somewhere() {
     }
     none(found, "links that lead nowhere");
 }
+
+#[test]
+fn the_pages_show_the_ladder_as_it_is() {
+    let text = |path: &str| sources().into_iter().find(|file| file.path == path).unwrap().text;
+    let ladder = text("decider-wasm/core/ladder.txt");
+    let (_, table) = ladder.split_once("\n\n").unwrap();
+    assert!(text("docs/contract.md").contains(table.trim_end()), "docs/contract.md has another ladder than ladder.txt");
+}
