@@ -60,6 +60,17 @@ has_distribution() {
     [ -f "$("$distribution" --print sysroot)/lib/rustlib/src/rust/library/alloc/Cargo.toml" ]
 }
 
+# The distribution's compiler brings no linker for the target; a toolchain of rustup's does.
+has_linker() {
+    have wasm-ld || have rust-lld && return
+    for compiler in "${RUSTC:-rustc}" "$distribution"; do
+        sysroot=$("$compiler" --print sysroot 2>/dev/null) || continue
+        host=$("$compiler" -vV | sed -n 's/^host: //p')
+        [ -x "$sysroot/lib/rustlib/$host/bin/rust-lld" ] && return
+    done
+    return 1
+}
+
 by_rustup() {
     have rustup || return 1
     say "rustup target add $target (at most $rustup_limit s)"
@@ -70,6 +81,12 @@ by_debian() {
     have apt-get || return 1
     say "apt-get install rustc-web rust-web-src"
     apt_install rustc-web rust-web-src && has_distribution
+}
+
+with_linker() {
+    has_linker && return
+    say "apt-get install lld"
+    apt_install lld && has_linker || fail "no rust-lld and no wasm-ld: as root, apt-get install lld"
 }
 
 # cargo and rustc.
@@ -88,16 +105,18 @@ fi
 # A way to compile the guests.
 case $way in
 auto)
-    has_target || has_distribution || by_rustup || by_debian || fail "no way to compile for $target; one of these makes it work:
+    has_target || { has_distribution && with_linker; } || by_rustup || { by_debian && with_linker; } || fail "no way to compile for $target; one of these makes it work:
   rustup target add $target
   apt-get install rustc-web rust-web-src    (as root or with sudo; Debian 12 and newer)"
     ;;
 rustup)
+    have rustup || has_target || fail "GUEST=rustup: rustup is not installed, and the toolchain lacks $target"
     has_target || by_rustup || fail "GUEST=rustup: rustup target add $target did not work within $rustup_limit s"
     ;;
 debian)
     has_distribution || by_debian ||
         fail "GUEST=debian: apt-get install rustc-web rust-web-src did not work; it needs Debian 12 or newer, and root or sudo"
+    with_linker
     ;;
 *) fail "GUEST=$way: use auto, rustup or debian" ;;
 esac
