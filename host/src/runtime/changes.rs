@@ -76,11 +76,12 @@ impl Publisher {
     pub fn publish(&mut self, view: View, now_ms: Millis) {
         self.dirty = false;
         self.published_ms = now_ms;
-        let view = Arc::new(view);
-        let previous = self.views.send_replace(view.clone());
+        // The events first: whoever sees the view finds them all.
         if self.events.receiver_count() > 0 {
+            let previous = self.views.borrow().clone();
             self.compare(&previous, &view);
         }
+        self.views.send_replace(Arc::new(view));
     }
 
     fn compare(&self, previous: &View, view: &View) {

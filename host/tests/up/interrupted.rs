@@ -90,7 +90,7 @@ fn under_nohup_a_hang_up_means_nothing() {
 #[test]
 fn a_second_signal_leaves_the_rest_and_says_so() {
     // A grace that outlasts everybody's patience.
-    let hard = group("hard", 2, STUBBORN).replace("300ms", "1h");
+    let hard = group("hard", 2, STUBBORN).replace("300ms", "10m");
     let place = Place::with(&fleet(&[group("web", 2, STEADY), hard.clone()]));
     let mut up = place.up(&[]);
     up.converged(0);

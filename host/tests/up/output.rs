@@ -67,7 +67,7 @@ fn a_reader_that_stops_reading_holds_up_nothing() {
     let record = place.state().join("demo/leases");
     until("many attempts", || {
         let highest = place.leases().values().map(|lease| lease.attempt).max();
-        (record.exists() && highest? > 60).then_some(())
+        (record.exists() && highest? > 150).then_some(())
     });
     place.write(&fleet(&[group("web", 3, STEADY)]));
     until("the edit", || (place.pids().len() == 3 && place.labelled().len() == 3).then_some(()));

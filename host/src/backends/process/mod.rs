@@ -84,15 +84,15 @@ impl ProcessConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The state directory cannot be used.
-    #[error("state directory {path}: {source}")]
+    #[error("state directory {}: {error}", path.display())]
     StateDir {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// Another host works in it.
-    #[error("state directory {path}: another homeostat is running there")]
+    #[error("state directory {}: another homeostat is running there", path.display())]
     InUse {
         /// Which.
         path: PathBuf,
@@ -160,14 +160,15 @@ impl ProcessBackend {
     /// removed; leases stay for adoption.
     pub fn open(config: ProcessConfig) -> Result<Self, OpenError> {
         let path = config.state_dir.clone();
-        let error = |source| OpenError::StateDir { path: path.clone(), source };
         let leases = path.join(LEASES);
         let shared = path.join(SHARED);
         for dir in [&leases, &shared] {
+            let error = |error| OpenError::StateDir { path: dir.clone(), error };
             DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(error)?;
         }
-        let leases = leases.canonicalize().map_err(error)?;
-        let shared = shared.canonicalize().map_err(error)?;
+        let error = |error| OpenError::StateDir { path: leases.clone(), error };
+        let (leases, shared) = (leases.canonicalize().map_err(error)?, shared.canonicalize().map_err(error)?);
+        let error = |error| OpenError::StateDir { path: leases.clone(), error };
         let text =
             |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| OpenError::NotText { path: path.to_owned() });
         text(&leases)?;
@@ -179,7 +180,7 @@ impl ProcessBackend {
                 // A child that a killed host had just forked holds the lock until it runs its program.
                 Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 20),
                 Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
-                Err(TryLockError::Error(source)) => return Err(error(source)),
+                Err(TryLockError::Error(why)) => return Err(error(why)),
             }
         }
         lease::sweep(&leases).map_err(error)?;

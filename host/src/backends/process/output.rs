@@ -98,11 +98,12 @@ impl Tail {
     }
 
     /// Cuts a log that is larger than `limit` bytes and read to its end; the end is kept beside it as `output.log.1`.
-    /// What is written in the very moment of the cut is lost.
-    pub fn rotate(&mut self, limit: u64) -> io::Result<()> {
+    /// What is written in the very moment of the cut is lost. One that grows faster than it can be read is cut once it is
+    /// larger than `most`, or it would fill the disk; what was not read of it is lost.
+    pub fn rotate(&mut self, limit: u64, most: u64) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let size = file.metadata()?.len();
-        if size <= limit || size != self.position {
+        if size <= limit || (size != self.position && size <= most) {
             return Ok(());
         }
         file.seek(SeekFrom::Start(size.saturating_sub(KEPT_BYTES)))?;
@@ -110,9 +111,14 @@ impl Tail {
         file.take(KEPT_BYTES).read_to_end(&mut kept)?;
         fs::write(kept_path(&self.path), kept)?;
         let log = OpenOptions::new().write(true).open(&self.path)?;
-        if log.metadata()?.len() == self.position {
+        let end = log.metadata()?.len();
+        if end == self.position || end > most {
             // The command appends, so what it writes next starts the file anew.
             log.set_len(0)?;
+            if end != self.position {
+                self.line.clear();
+                self.headless = true;
+            }
             self.position = 0;
         }
         Ok(())
@@ -160,9 +166,9 @@ mod tests {
         log.write_all(b"\nafter\nhalf").unwrap();
         let lines = all(&mut tail);
         assert_eq!(lines.iter().map(String::len).collect::<Vec<_>>(), [LINE_MAX_BYTES, 5]);
-        tail.rotate(1_000_000).unwrap();
+        tail.rotate(1_000_000, 8_000_000).unwrap();
         assert!(fs::metadata(&path).unwrap().len() > 300_000, "below the limit it stays");
-        tail.rotate(100_000).unwrap();
+        tail.rotate(100_000, 800_000).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 0);
         assert!(fs::read(dir.join("output.log.1")).unwrap().ends_with(b"\nafter\nhalf"));
         log.write_all(b" done\nnew").unwrap();
@@ -170,7 +176,7 @@ mod tests {
         tail.flush(&mut |line| assert_eq!(line, "new"));
         log.write_all(&b"flood\n".repeat(500_000)).unwrap();
         log.write_all(b"READY\n").unwrap();
-        tail.rotate(100_000).unwrap();
+        tail.rotate(100_000, 8_000_000).unwrap();
         assert!(fs::metadata(&path).unwrap().len() > 3_000_000, "what is not read is not cut");
         tail.skip_backlog(2_000_000).unwrap();
         let lines = all(&mut tail);
@@ -179,6 +185,12 @@ mod tests {
         log.write_all(b"new\n").unwrap();
         assert_eq!(all(&mut tail), ["new"]);
         assert_eq!(tail.last.as_deref(), Some("new"));
+        log.write_all(&b"flood\n".repeat(500_000)).unwrap();
+        tail.pump(&mut |_| ()).unwrap();
+        tail.rotate(100_000, 2_000_000).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0, "too much of it to be read");
+        log.write_all(b"half a line\nwhole\n").unwrap();
+        assert_eq!(all(&mut tail), ["whole"]);
         fs::remove_dir_all(&dir).unwrap();
     }
 

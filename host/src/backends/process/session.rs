@@ -61,7 +61,12 @@ impl Session {
         let pattern = self.prober.pattern().cloned();
         let was_joined = flag.exists();
         let mut joined = was_joined && pattern.is_some();
-        let back = if was_joined { BACK_BYTES } else { self.log_limit };
+        // A command may write a lot before it is looked at for the first time; what is waited for is perhaps at the start.
+        let back = match &pattern {
+            _ if was_joined => BACK_BYTES,
+            Some(_) => self.log_limit.saturating_mul(BACKLOG_LIMITS_PATTERN),
+            None => self.log_limit,
+        };
         let mut log = Log::new(Tail::new(self.dir.join(OUTPUT), back), self.log_limit);
         let (trouble, mut troubles) = watch::channel(String::new());
 
@@ -145,7 +150,8 @@ impl Log {
         let mut count = 0;
         let mut pieces = 0;
         self.is_busy = true;
-        let _ = self.tail.skip_backlog(self.limit.saturating_mul(backlog));
+        let most = self.limit.saturating_mul(backlog);
+        let _ = self.tail.skip_backlog(most);
         while count < self.limit {
             let fresh = &mut self.fresh;
             let piece = self.tail.pump(&mut |line| {
@@ -168,7 +174,7 @@ impl Log {
                 tokio::task::yield_now().await;
             }
         }
-        let _ = self.tail.rotate(self.limit);
+        let _ = self.tail.rotate(self.limit, most);
     }
 
     /// Reads the rest, a last line without an end included.
