@@ -158,7 +158,7 @@ impl Place {
             let leases = run.path().join("leases");
             let left: Vec<_> =
                 std::fs::read_dir(&leases).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-            assert_eq!(left, [PathBuf::new(); 0], "directories are left");
+            assert_eq!(left, Vec::<PathBuf>::new(), "directories are left");
         }
     }
 }
