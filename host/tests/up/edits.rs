@@ -106,7 +106,7 @@ fn another_template_replaces_each_node_the_old_one_first() {
 fn groups_come_and_go() {
     let (web, db, cache) = (group("web", 2, STEADY), group("db", 1, STEADY), group("cache", 1, STEADY));
     let mut fleet = start(&[web.clone(), db.clone()]);
-    let (before, after) = fleet.edit(&[web.clone()]);
+    let (before, after) = fleet.edit(std::slice::from_ref(&web));
     assert_eq!(names(&after), ["web-0", "web-1"]);
     assert_eq!(before["web-1"], after["web-1"]);
     assert_eq!(fleet.place.labelled().len(), 2);
