@@ -158,7 +158,7 @@ impl Place {
             let leases = run.path().join("leases");
             let left: Vec<_> =
                 std::fs::read_dir(&leases).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-            assert_eq!(left, Vec::<PathBuf>::new(), "directories are left");
+            assert!(left.is_empty(), "directories are left: {left:?}");
         }
     }
 }
