@@ -77,8 +77,11 @@ impl Place {
         self.path().join("fleet.toml")
     }
 
+    /// At once, as most editors do. (Other ways are tried on their own.)
     pub fn write(&self, text: &str) {
-        std::fs::write(self.file(), text).unwrap();
+        let fresh = self.path().join(".fleet.toml.new");
+        std::fs::write(&fresh, text).unwrap();
+        std::fs::rename(&fresh, self.file()).unwrap();
     }
 
     pub fn state(&self) -> PathBuf {

@@ -97,6 +97,26 @@ fn behind_a_link() {
     check(&place, &mut up, &mut |_, text| std::fs::write(real.join("it.toml"), text).unwrap());
 }
 
+/// Piece by piece, each of them a fleet by itself.
+#[test]
+fn slowly_in_place() {
+    let place = Place::with(&of(2));
+    let mut up = place.up(&[]);
+    up.converged(0);
+    let (before, mark) = (place.leases(), up.mark());
+    let text = fleet(&[group("web", 2, STEADY), group("db", 1, STEADY)]);
+    let mut file = std::fs::File::create(place.file()).unwrap();
+    let pieces = ["run = \"demo\"\n", &text["run = \"demo\"\n".len()..]];
+    for piece in pieces {
+        std::io::Write::write_all(&mut file, piece.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    up.converged(mark);
+    assert!(before.iter().all(|(slot, lease)| place.leases()[slot] == *lease), "nobody was removed in between");
+    up.take_down(Signal::INT);
+    place.assert_empty();
+}
+
 #[test]
 fn a_touch_is_no_change() {
     let place = Place::with(&of(2));
@@ -106,7 +126,7 @@ fn a_touch_is_no_change() {
     let text = std::fs::read_to_string(place.file()).unwrap();
     for round in 0..5 {
         if round % 2 == 0 {
-            std::fs::write(place.file(), &text).unwrap();
+            place.write(&text);
         } else {
             let file = std::fs::File::options().append(true).open(place.file()).unwrap();
             file.set_modified(std::time::SystemTime::now()).unwrap();

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use engine::shape::GroupShape;
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-use super::Failure;
 use crate::fleet::{Fleet, FleetError};
 
 /// Editors write in several steps; what is read after this pause is what they meant.
-const SETTLE: Duration = Duration::from_millis(60);
+const SETTLE: Duration = Duration::from_millis(100);
+/// How often a file that changes all the time is read again before it is taken as it is.
+const STEADY_TRIES: u32 = 50;
 /// Looks without being told, in case the watch misses something (another file system, a replaced folder).
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -35,29 +35,31 @@ pub(super) struct Follow {
 
 impl Follow {
     /// Watches the file from now on, in a task of its own.
-    pub fn start(path: &Path, fleet: &Fleet) -> Result<Follow, Failure> {
+    pub fn start(path: &Path, fleet: &Fleet) -> Follow {
         let (sender, changes) = mpsc::channel(1);
-        let mut watcher = notify::recommended_watcher(move |_| {
+        let watcher = notify::recommended_watcher(move |_| {
             // One waiting change says it all.
             let _ = sender.try_send(());
-        })
-        .context("watching files")?;
+        });
         // The folder, because editors replace the file; and the folder of what a link points to.
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
             _ => PathBuf::from("."),
         };
         let target = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        for folder in [Some(folder), target].into_iter().flatten() {
-            let watched = watcher.watch(&folder, RecursiveMode::NonRecursive);
-            watched.with_context(|| format!("watching {}", folder.display()))?;
-        }
+        // Watches are few on some machines. Without one the file is looked at every now and then.
+        let watcher = watcher.ok().map(|mut watcher| {
+            for folder in [Some(folder), target].into_iter().flatten() {
+                let _ = watcher.watch(&folder, RecursiveMode::NonRecursive);
+            }
+            watcher
+        });
         let (edit, edits) = mpsc::channel(1);
         let look =
             Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
         tokio::spawn(look.run(edit));
         let generation = fleet.generation.unwrap_or(1);
-        Ok(Follow { path: path.to_path_buf(), edits, groups: fleet.shape.groups.clone(), generation })
+        Follow { path: path.to_path_buf(), edits, groups: fleet.shape.groups.clone(), generation }
     }
 
     pub fn path(&self) -> &Path {
@@ -101,19 +103,24 @@ struct Look {
     path: PathBuf,
     changes: mpsc::Receiver<()>,
     // Held for its thread.
-    _watcher: notify::RecommendedWatcher,
+    _watcher: Option<notify::RecommendedWatcher>,
     seen: Seen,
 }
 
 impl Look {
     async fn run(mut self, edits: mpsc::Sender<Edit>) {
         loop {
-            let told = tokio::time::timeout(LOOK, self.changes.recv()).await.is_ok();
-            if told {
+            let changed = tokio::time::timeout(LOOK, async {
+                match self.changes.recv().await {
+                    Some(()) => (),
+                    None => std::future::pending().await,
+                }
+            });
+            if changed.await.is_ok() {
                 tokio::time::sleep(SETTLE).await;
                 while self.changes.try_recv().is_ok() {}
             }
-            if let Some(edit) = self.look()
+            if let Some(edit) = self.look().await
                 && edits.send(edit).await.is_err()
             {
                 return;
@@ -122,20 +129,33 @@ impl Look {
     }
 
     /// Reads the file; `None` when it is as it was. What cannot be taken over is said once for each content.
-    fn look(&mut self) -> Option<Edit> {
+    async fn look(&mut self) -> Option<Edit> {
+        let mut read = self.read();
+        // Half of a file may be a fleet by itself, with fewer groups: only what stays as it is counts.
+        for _ in 0..STEADY_TRIES {
+            if read.0 == self.seen {
+                return None;
+            }
+            tokio::time::sleep(SETTLE).await;
+            let before = std::mem::replace(&mut read, self.read());
+            if read.0 == before.0 {
+                break;
+            }
+        }
+        self.seen = read.0;
+        Some(match read.1 {
+            Ok(fleet) => Edit::Fleet(Box::new(fleet)),
+            Err(error) => Edit::Refused(error),
+        })
+    }
+
+    fn read(&self) -> (Seen, Result<Fleet, FleetError>) {
         let loaded = Fleet::load(&self.path, &crate::cli::providers());
         let seen = match &loaded {
             Ok(fleet) => Seen::Text(fleet.source.clone()),
             Err(FleetError::Content(error)) => Seen::Text(error.source.clone()),
             Err(error) => Seen::Error(error.to_string()),
         };
-        if seen == self.seen {
-            return None;
-        }
-        self.seen = seen;
-        Some(match loaded {
-            Ok(fleet) => Edit::Fleet(Box::new(fleet)),
-            Err(error) => Edit::Refused(error),
-        })
+        (seen, loaded)
     }
 }

@@ -76,7 +76,7 @@ async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: Sandboxed
     let backend = ProcessBackend::open(config).map_err(|error| anyhow!(error))?;
     let backend = Arc::new(backend);
 
-    let mut follow = Follow::start(&args.file, &fleet)?;
+    let mut follow = Follow::start(&args.file, &fleet);
     let mut shape = fleet.shape.clone();
     shape.generation = follow.generation();
     let builder = Host::builder(&fleet.shape.run)
@@ -88,15 +88,26 @@ async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: Sandboxed
     let host = builder.start().await.map_err(|error| anyhow!(error))?;
 
     let mut screen = Screen::new(terminal, &host);
-    let stop = keep(args, &host, &mut follow, &mut signals, &mut screen).await;
-    let ended = match stop {
-        Ok(stop) => end(args, &host, &mut signals, &mut screen, &stop, &backend).await.map(|code| (stop, code)),
+    let ended = match keep(args, &host, &mut follow, &mut signals, &mut screen).await {
+        Ok(stop) => end(args, &host, &mut signals, &mut screen, &stop, &backend).await,
         Err(error) => Err(error),
     };
     screen.close();
-    backend.shutdown().await;
-    let (_, code) = ended?;
-    Ok(code)
+    let hurry = ended.as_ref().is_ok_and(|ended| ended.cut_short);
+    let patience = if hurry { HURRY } else { Duration::MAX };
+    // What is cut off here was begun in a way that the next `up` can go on with.
+    let _ = tokio::time::timeout(patience, backend.shutdown()).await;
+    Ok(ended?.code)
+}
+
+/// How long the provider's last calls are waited for after a second signal.
+const HURRY: Duration = Duration::from_millis(200);
+
+/// How it ended.
+struct Ended {
+    code: ExitCode,
+    /// By a second signal.
+    cut_short: bool,
 }
 
 /// Keeps the fleet until there is a reason to stop.
@@ -158,7 +169,7 @@ async fn end(
     screen: &mut Screen,
     stop: &Stop,
     backend: &ProcessBackend,
-) -> Result<ExitCode, Failure> {
+) -> Result<Ended, Failure> {
     match stop {
         Stop::Converged => screen.note("converged"),
         Stop::TimedOut(view) => screen.not_in_time(view, args.timeout),
@@ -198,12 +209,13 @@ async fn end(
     screen.catch_up().await;
     screen.farewell(&before, &farewell, &backend.leftovers(), args.keep);
     let clean = args.keep || farewell.is_clean();
-    Ok(match stop {
+    let code = match stop {
         Stop::TimedOut(_) => ExitCode::Timeout,
         _ if !clean => ExitCode::Failed,
         Stop::Asked(_) if args.until_converged => ExitCode::Failed,
         Stop::Converged | Stop::Asked(_) => ExitCode::Ok,
-    })
+    };
+    Ok(Ended { code, cut_short })
 }
 
 /// The signals that end `up`.

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use engine::id::OperationId;
 use engine::io::Notice;
 use engine::view::View;
 use serde::Serialize;
@@ -258,7 +259,9 @@ impl Screen {
                 lines.extend(left.iter().map(left_text));
             }
         }
-        for id in farewell.given_up.iter().filter(|_| !kept) {
+        // Those of what is left are no news.
+        let known = |id: &OperationId| left.iter().any(|lease| lease.key.attempt == id.attempt);
+        for id in farewell.given_up.iter().filter(|id| !kept && !known(id)) {
             lines.push(format!("homeostat: operation {id} did not end; it may still happen"));
         }
         for (provider, reason) in &farewell.unlisted {
