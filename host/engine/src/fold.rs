@@ -336,6 +336,10 @@ impl Folding<'_> {
                 if node.climbs() && !cleaning {
                     return self.fail(node, reason, true);
                 }
+                if matches!(pending.operation.request, Request::SettleCreate(_)) {
+                    // A listing that is refused says nothing about what it would show (S14).
+                    return self.back_off(node, Some(self.policy.backoff_cap_ms));
+                }
                 if node.doubt() == Some(kind) {
                     // The backend looked for the key before it refused: nothing is held under it. What lands later is
                     // swept by its label (SPEC 7).

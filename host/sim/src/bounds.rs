@@ -39,9 +39,11 @@ impl Bound {
             .saturating_add(waits)
             .saturating_add(LATE_MS * 2)
             .saturating_add(LISTING_MS * 4)
-            .min(1 << 45);
+            .min(1 << 40);
         // One climb is 4 operations, their results and passes, one clean-up 2; twice each, and as much again for doubts.
-        let rounds = 200 * (slots + 4) + (ms / LISTING_MS + 2) * (providers + 1) * 2;
+        // A node may look for its endpoint once every probe interval, for as long as that stage lasts: 4 inputs a look.
+        let looks = stages.endpoint_ms.saturating_mul(growth) / policy.probe_interval_ms.max(1);
+        let rounds = (200 + 4 * looks) * (slots + 4) + (ms / LISTING_MS + 2) * (providers + 1) * 2;
         Bound { ms, rounds }
     }
 }

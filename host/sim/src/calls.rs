@@ -154,6 +154,10 @@ impl Sim<'_> {
         };
         self.take_violations();
         if unexpected {
+            if let Request::DestroyLease { lease } = &operation.request {
+                // For a host that was started since, it is as if the resource had vanished by itself.
+                self.world.vanished.insert(lease.clone());
+            }
             let (slot, kind) = (&operation.key.slot, operation.request.kind().label());
             let line = format!("the lost {kind} {id} of {slot} takes effect: {result:?}");
             return self.say(|| line);

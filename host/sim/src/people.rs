@@ -194,10 +194,10 @@ impl Sim<'_> {
             }
         };
         self.people.wrong = Some(wrong);
-        let before = (self.driver.state().desired.clone(), self.driver.state().next_attempt, self.driver.requeue_at());
+        let before = self.driver.state().desired.clone();
         self.feed(Input::Desired(shape));
         self.people.wrong = None;
-        if self.found.is_none() && before != (self.driver.state().desired.clone(), self.driver.state().next_attempt, self.driver.requeue_at()) {
+        if self.found.is_none() && self.up && before != self.driver.state().desired {
             self.broken("S10", "a refused shape changed something".into());
         }
     }
