@@ -105,6 +105,8 @@ pub struct Driver {
     pub(crate) decider: DeciderIdentity,
     pub(crate) rule_ids: Vec<Arc<str>>,
     pub(crate) epoch: u64,
+    /// The first attempt id that no earlier start gave out.
+    pub(crate) fence: u64,
     pub(crate) now: Millis,
     pub(crate) outputs: VecDeque<Output>,
     /// Dispatched in this batch; they leave after its records (S1).
@@ -156,6 +158,7 @@ impl Driver {
             decider: DeciderIdentity::default(),
             rule_ids: Vec::new(),
             epoch: config.epoch,
+            fence: next_attempt,
             now: 0,
             outputs: VecDeque::new(),
             submits: Vec::new(),

@@ -16,6 +16,8 @@ use crate::state::{Ambiguous, DesiredSlot, Failure, ManagedNode, Pending, Templa
 
 /// How long to wait before asking the executor again about an operation whose result it promised.
 const ASK_AGAIN_MS: u64 = 5_000;
+/// How often a bootstrap in doubt is tried to be adopted before its lease is destroyed without that.
+pub(crate) const ADOPTION_TRIES: u32 = 3;
 /// Observations kept while the start of their bootstrap is still pending.
 const MAX_EARLY: usize = 64;
 
@@ -305,6 +307,7 @@ impl Folding<'_> {
 
     fn faulted(&self, node: &mut ManagedNode, pending: &Pending, fault: Fault) {
         let kind = pending.operation.request.kind();
+        let tries = node.retry.ambiguous.as_ref().map_or(0, |doubt| doubt.absences);
         node.last_error = Some(format!("{}: {fault}", kind.label()));
         match fault {
             Fault::NotReady { .. } if kind == OperationKind::LookupEndpoint => {
@@ -325,12 +328,17 @@ impl Folding<'_> {
                 if kind == OperationKind::CreateLease && node.climbs() && node.retry.ambiguous.is_none() {
                     node.stage = Stage::New;
                 }
+                self.tried_to_adopt(node, kind, tries);
                 self.back_off(node, retry_after_ms);
             }
             Fault::Permanent { reason } => {
                 let cleaning = matches!(kind, OperationKind::CancelBootstrap | OperationKind::DestroyLease);
                 if node.climbs() && !cleaning {
                     return self.fail(node, reason, true);
+                }
+                if matches!(pending.operation.request, Request::SettleCreate(_)) {
+                    // A listing that is refused says nothing about what it would show (S14).
+                    return self.back_off(node, Some(self.policy.backoff_cap_ms));
                 }
                 if node.doubt() == Some(kind) {
                     // The backend looked for the key before it refused: nothing is held under it. What lands later is
@@ -362,8 +370,22 @@ impl Folding<'_> {
                         });
                     }
                 }
+                self.tried_to_adopt(node, kind, tries);
                 self.back_off(node, None);
             }
+        }
+    }
+
+    /// A bootstrap in doubt could not be adopted to be cancelled. After some tries its lease is destroyed all the same:
+    /// what runs on it ends with it. Else a machine that never answers again would be kept for ever.
+    fn tried_to_adopt(&self, node: &mut ManagedNode, kind: OperationKind, tries: u32) {
+        if kind != OperationKind::StartBootstrap || node.climbs() || node.lease.is_none() {
+            return;
+        }
+        if tries + 1 >= ADOPTION_TRIES {
+            node.retry.ambiguous = None;
+        } else if let Some(doubt) = node.retry.ambiguous.as_mut().filter(|doubt| doubt.kind == kind) {
+            doubt.absences = tries + 1;
         }
     }
 

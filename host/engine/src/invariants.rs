@@ -35,13 +35,117 @@ pub struct Step<'a> {
     pub after: &'a ClusterState,
 }
 
+/// A step, and which slots it may have changed.
+struct Changed<'a> {
+    before: &'a ClusterState,
+    input: &'a Input,
+    outputs: &'a [Output],
+    after: &'a ClusterState,
+    /// Indices of slots; those that are not here are as they were.
+    touched: &'a [usize],
+}
+
 /// All invariants that one step can show to be broken.
 pub fn check_step(step: &Step<'_>) -> Vec<Violation> {
+    let touched: Vec<usize> = (0..step.after.slots.len()).collect();
+    let Step { before, input, outputs, after } = *step;
+    check_changed(&Changed { before, input, outputs, after, touched: &touched })
+}
+
+fn check_changed(step: &Changed<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for check in [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s14, s15] {
         check(step, &mut found);
     }
     found
+}
+
+/// Judges a running driver step by step. It keeps its own copy of the state, of which a step replaces only what changed,
+/// so that a step costs what it changes and not what there is.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    before: ClusterState,
+    touched: Vec<usize>,
+}
+
+impl Watch {
+    /// Begins with the state as it is.
+    pub fn new(state: &ClusterState) -> Self {
+        Watch { before: state.clone(), touched: Vec::new() }
+    }
+
+    /// All invariants that the step from the last judged state to this one shows to be broken, as [`check_step`].
+    pub fn step(&mut self, input: &Input, outputs: &[Output], after: &ClusterState) -> Vec<Violation> {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.clear();
+        let changed = |at: &usize| self.before.slots.get(*at).is_none_or(|before| differs(before, &after.slots[*at]));
+        touched.extend((0..after.slots.len()).filter(changed));
+        let step = Changed { before: &self.before, input, outputs, after, touched: &touched };
+        let found = check_changed(&step);
+        self.follow(input, outputs, after, &touched);
+        self.touched = touched;
+        found
+    }
+
+    fn follow(&mut self, input: &Input, outputs: &[Output], after: &ClusterState, touched: &[usize]) {
+        let before = &mut self.before;
+        for at in touched {
+            let slot = &after.slots[*at];
+            match before.slots.get_mut(*at) {
+                Some(old) => old.clone_from(slot),
+                None => before.slots.push(slot.clone()),
+            }
+            if let Some(node) = &slot.node
+                && let Some(known) = after.attempts.get(&node.attempt)
+            {
+                before.attempts.insert(node.attempt, *known);
+            }
+        }
+        for output in outputs {
+            if let Output::Submit(operation) = output
+                && let Some(known) = after.attempts.get(&operation.id.attempt)
+            {
+                before.attempts.insert(operation.id.attempt, *known);
+            }
+        }
+        if matches!(input, Input::Adopt { .. }) {
+            before.attempts.clone_from(&after.attempts);
+        }
+        if before.names.len() != after.names.len() {
+            before.names.clone_from(&after.names);
+        }
+        if before.orphans != after.orphans {
+            before.orphans.clone_from(&after.orphans);
+        }
+        if matches!(input, Input::Desired(_)) {
+            before.desired.clone_from(&after.desired);
+        }
+        before.observed_generation = after.observed_generation;
+        before.next_attempt = after.next_attempt;
+        before.reserved_below = after.reserved_below;
+        before.inherited_below = after.inherited_below;
+    }
+}
+
+/// Whether anything that a checker looks at differs. The revision rises with every change that the driver knows of; the
+/// rest finds those it should not have made.
+fn differs(before: &Slot, after: &Slot) -> bool {
+    let facts = |node: &ManagedNode| (node.attempt, node.stage, node.intent, node.template);
+    let held = |a: &ManagedNode, b: &ManagedNode| {
+        facts(a) == facts(b)
+            && a.lease == b.lease
+            && a.endpoint == b.endpoint
+            && a.session == b.session
+            && a.pending.as_ref().map(|pending| pending.operation.id)
+                == b.pending.as_ref().map(|pending| pending.operation.id)
+            && a.retry.ambiguous.as_ref().map(|doubt| doubt.id) == b.retry.ambiguous.as_ref().map(|doubt| doubt.id)
+    };
+    let same = match (&before.node, &after.node) {
+        (None, None) => true,
+        (Some(a), Some(b)) => held(a, b),
+        _ => false,
+    };
+    before.revision != after.revision || before.desired != after.desired || !same
 }
 
 type Found = Vec<Violation>;
@@ -50,7 +154,7 @@ fn broken(found: &mut Found, id: &'static str, what: String) {
     found.push(Violation { id, what });
 }
 
-fn submits<'a>(step: &Step<'a>) -> impl Iterator<Item = &'a crate::io::Operation> {
+fn submits<'a>(step: &Changed<'a>) -> impl Iterator<Item = &'a crate::io::Operation> {
     step.outputs.iter().filter_map(|output| match output {
         Output::Submit(operation) => Some(operation),
         _ => None,
@@ -58,16 +162,16 @@ fn submits<'a>(step: &Step<'a>) -> impl Iterator<Item = &'a crate::io::Operation
 }
 
 /// Each slot with the node it held before and the one it holds after.
-fn nodes<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
+fn nodes<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
     let before = step.before;
-    step.after.slots.iter().enumerate().map(move |(at, slot)| {
+    step.touched.iter().filter_map(|at| Some((*at, step.after.slots.get(*at)?))).map(move |(at, slot)| {
         let earlier = before.slots.get(at).and_then(|slot| slot.node.as_ref());
         (slot, earlier, slot.node.as_ref())
     })
 }
 
 /// The same attempt before and after.
-fn kept<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a Slot, &'a ManagedNode, &'a ManagedNode)> {
+fn kept<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, &'a ManagedNode, &'a ManagedNode)> {
     nodes(step).filter_map(|(slot, before, after)| {
         let (before, after) = (before?, after?);
         (before.attempt == after.attempt).then_some((slot, before, after))
@@ -75,7 +179,7 @@ fn kept<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a Slot, &'a ManagedNode,
 }
 
 /// S1: no effect without a pending record made before it.
-fn s1(step: &Step<'_>, found: &mut Found) {
+fn s1(step: &Changed<'_>, found: &mut Found) {
     let mut recorded = BTreeSet::new();
     for output in step.outputs {
         match output {
@@ -100,7 +204,7 @@ fn s1(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S2: at most one pending operation a node; at most one running an attempt.
-fn s2(step: &Step<'_>, found: &mut Found) {
+fn s2(step: &Changed<'_>, found: &mut Found) {
     let mut out = BTreeMap::new();
     for operation in submits(step) {
         if let Some(other) = out.insert(operation.id.attempt, operation.id) {
@@ -117,7 +221,7 @@ fn s2(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S3: attempt and operation ids are never reused.
-fn s3(step: &Step<'_>, found: &mut Found) {
+fn s3(step: &Changed<'_>, found: &mut Found) {
     if step.after.next_attempt < step.before.next_attempt {
         broken(found, "S3", format!("the next attempt went back to {}", step.after.next_attempt));
     }
@@ -141,7 +245,7 @@ fn s3(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S4: nothing from a superseded attempt changes a later one.
-fn s4(step: &Step<'_>, found: &mut Found) {
+fn s4(step: &Changed<'_>, found: &mut Found) {
     let attempt = match step.input {
         Input::Completed { id, .. } | Input::Answered { id, .. } => id.attempt,
         Input::Observed { attempt, .. } => *attempt,
@@ -160,9 +264,9 @@ fn s4(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S5: a destroyed node holds no lease, session or pending operation.
-fn s5(step: &Step<'_>, found: &mut Found) {
-    for slot in &step.after.slots {
-        let Some(node) = slot.node.as_ref().filter(|node| node.stage == Stage::Destroyed) else { continue };
+fn s5(step: &Changed<'_>, found: &mut Found) {
+    for (slot, _, node) in nodes(step) {
+        let Some(node) = node.filter(|node| node.stage == Stage::Destroyed) else { continue };
         if node.lease.is_some() || node.session.is_some() || node.pending.is_some() {
             broken(found, "S5", format!("{} is destroyed and still holds something", slot.name));
         }
@@ -184,7 +288,7 @@ fn completes(input: &Input, attempt: AttemptId, before: &ManagedNode) -> Option<
 }
 
 /// S6: failed clean-up keeps every live fact; nothing is forgotten while it may exist.
-fn s6(step: &Step<'_>, found: &mut Found) {
+fn s6(step: &Changed<'_>, found: &mut Found) {
     for (slot, before, after) in nodes(step) {
         let Some(before) = before else { continue };
         if step.after.reaps.contains_key(&before.attempt) {
@@ -205,7 +309,7 @@ fn s6(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S7: an ambiguous create is adopted before anything destructive.
-fn s7(step: &Step<'_>, found: &mut Found) {
+fn s7(step: &Changed<'_>, found: &mut Found) {
     for operation in submits(step) {
         let destructive = matches!(operation.request, Request::CancelBootstrap { .. } | Request::DestroyLease { .. });
         let held = step.after.holder(operation.id.attempt).and_then(|node| step.after.slot(node)?.node.as_ref());
@@ -221,7 +325,12 @@ fn s7(step: &Step<'_>, found: &mut Found) {
             continue;
         }
         let ended = completes(step.input, before.attempt, before);
-        let settled = matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);
+        // The lease is destroyed instead, and with it what runs on it.
+        let given_up = kind == OperationKind::StartBootstrap
+            && before.lease.is_some()
+            && before.retry.ambiguous.as_ref().is_some_and(|doubt| doubt.absences + 1 >= crate::fold::ADOPTION_TRIES)
+            && ended.as_ref().is_some_and(|(done, result)| *done == kind && result.is_err());
+        let settled = given_up || matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);
         if !settled {
             broken(found, "S7", format!("the doubt about a {} of {} was forgotten", kind.label(), slot.name));
         }
@@ -229,7 +338,7 @@ fn s7(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S8, as far as the state shows it: a replacement starts only after its predecessor is cleaned up.
-fn s8(step: &Step<'_>, found: &mut Found) {
+fn s8(step: &Changed<'_>, found: &mut Found) {
     if matches!(step.input, Input::Adopt { .. }) {
         return;
     }
@@ -263,7 +372,7 @@ pub fn check_resources(live: &[Resource]) -> Vec<Violation> {
 }
 
 /// S9: scale-down removes only the highest indices; no desired, healthy, undrifted node is ever destroyed.
-fn s9(step: &Step<'_>, found: &mut Found) {
+fn s9(step: &Changed<'_>, found: &mut Found) {
     if let (Input::Desired(_), Some(shape)) = (step.input, &step.after.desired) {
         for group in &shape.groups {
             for index in 0..group.count {
@@ -294,7 +403,7 @@ fn s9(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S10: the observed generation never goes back; changed content at the same generation is refused.
-fn s10(step: &Step<'_>, found: &mut Found) {
+fn s10(step: &Changed<'_>, found: &mut Found) {
     if step.after.observed_generation < step.before.observed_generation {
         broken(found, "S10", format!("the observed generation went back to {}", step.after.observed_generation));
     }
@@ -307,7 +416,7 @@ fn s10(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S14: nothing is created, destroyed or called gone because a listing lacks it.
-fn s14(step: &Step<'_>, found: &mut Found) {
+fn s14(step: &Changed<'_>, found: &mut Found) {
     let Input::Listed { provider, listing } = step.input else { return };
     for (slot, before, after) in nodes(step) {
         let facts = |node: Option<&ManagedNode>| {
@@ -325,7 +434,7 @@ fn s14(step: &Step<'_>, found: &mut Found) {
 }
 
 /// S15: a destroy names a provider reference whose label matches run, node and attempt.
-fn s15(step: &Step<'_>, found: &mut Found) {
+fn s15(step: &Changed<'_>, found: &mut Found) {
     for operation in submits(step) {
         let key = &operation.key;
         if key.run != step.after.run

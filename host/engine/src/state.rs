@@ -173,7 +173,8 @@ pub struct Ambiguous {
     pub kind: OperationKind,
     /// Since when that is so.
     pub since_ms: Millis,
-    /// Complete listings in a row, since then, without its label (windowed backends).
+    /// Complete listings in a row, since then, without its label (a create, windowed backends); or tries in a row to adopt
+    /// it that did not work (a bootstrap, deleting).
     pub absences: u32,
     /// The exact request, so that a retry sends the same bytes; only for a create.
     pub request: Option<Arc<CreateRequest>>,

@@ -168,6 +168,11 @@ impl Driver {
         ours.sort_by(|(a, x), (b, y)| (a.attempt, &a.slot, &x.lease).cmp(&(b.attempt, &b.slot, &y.lease)));
         let first = self.epoch.saturating_mul(EPOCH_STRIDE).max(1);
         for (key, resource) in ours {
+            // Where earlier starts left a fence, nothing above it was ever authorised: it is an orphan, whatever it says.
+            if self.epoch > 0 && key.attempt.0 >= self.fence {
+                self.orphan(provider, resource, key);
+                continue;
+            }
             let Some((group, index)) =
                 key.slot.rsplit_once('-').and_then(|(group, index)| Some((group, index.parse().ok()?)))
             else {

@@ -78,6 +78,34 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// The property of SPEC 13 that the plan would break if it were applied: for people who write deciders.
+    pub fn property(&self) -> &'static str {
+        match self {
+            PlanError::Uneven { .. } | PlanError::Missing { .. } => "L4",
+            PlanError::UnknownNode { .. } | PlanError::UnknownRule { .. } | PlanError::UnknownCode { .. } => "S11",
+            PlanError::Twice { .. } => "S2",
+            PlanError::StaleAttempt { .. } => "S4",
+            PlanError::Illegal { why, .. } => property_of(why),
+        }
+    }
+}
+
+/// What [`legal`] keeps with each of its refusals.
+fn property_of(why: &str) -> &'static str {
+    match why {
+        "an operation is pending" => "S2",
+        "an ambiguous operation has to be settled first" => "S7",
+        "its lease or its session is live" | "its session is live: cancel it first" => "S6",
+        "it is not destroyed" | "the slot is held" => "S8",
+        "it is desired, undrifted and has not failed" | "it is not deleting" | "the slot is desired" => "S9",
+        "its lease is live" | "its session is live" | "it is deleting and no create is in doubt" => "S8",
+        "it is destroyed" | "it is already destroyed" => "S5",
+        "its next operation is not due" | "its restart is not due" | "its next look is not due" => "SPEC 6",
+        _ => "SPEC 4",
+    }
+}
+
 /// Checks a plan against the snapshot it answers. `declared` is the number of rules the decider declares.
 pub fn check_plan(plan: &Plan, snapshot: &Snapshot, declared: usize) -> Result<(), PlanError> {
     let d = &plan.decisions;

@@ -1,0 +1,191 @@
+//! Decisions: the decider is asked, troubled, and judged; what it decided is booked for the table.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use decider::{HoldKind, Plan, Snapshot, Verb};
+use engine::id::{Millis, NodeId};
+use engine::invariants::{check_same_plan, check_subset};
+use engine::io::{DeciderFailure, Input};
+use engine::validate::check_plan;
+
+use crate::faults::{FaultKind, Place};
+use crate::run::{Event, Phase, Sim};
+
+/// What is wrong with the decider, until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    None,
+    Trap { node: u32, until: Millis },
+    Fuel { until: Millis },
+    Invalid { kind: u32, until: Millis },
+}
+
+impl Sim<'_> {
+    /// The driver asks for a plan.
+    pub(crate) fn decide_on(&mut self, call: u64, snapshot: Arc<Snapshot>, inputs: &mut VecDeque<Input>) {
+        self.plans = self.plans.wrapping_add(1);
+        let fault = self.strike(Place::Plan);
+        if let Some(fault) = fault {
+            self.count(fault, None);
+            self.trouble(fault, &snapshot, inputs);
+        }
+        let result = match self.troubled(&snapshot) {
+            Some(failure) => Err(failure),
+            None => (self.decide)(&snapshot),
+        };
+        let result = match (result, self.trouble) {
+            (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => Ok(spoil(plan, kind)),
+            (Ok(plan), _) => {
+                self.judge_plan(&snapshot, &plan);
+                self.book(&plan);
+                Ok(plan)
+            }
+            (Err(failure), _) => Err(failure),
+        };
+        if fault == Some(FaultKind::DeciderSlow) {
+            let (late, host) = (self.choices.span_ms(20_000), self.host);
+            return self.after(late, Event::Answer { call, result, host });
+        }
+        self.answered();
+        inputs.push_back(Input::Decided { call, result });
+    }
+
+    fn trouble(&mut self, fault: FaultKind, snapshot: &Snapshot, inputs: &mut VecDeque<Input>) {
+        match fault {
+            FaultKind::DeciderTrap => {
+                let rows = u32::try_from(snapshot.nodes.len()).unwrap_or(0);
+                let row = self.choices.below(rows) as usize;
+                let node = snapshot.nodes.node.get(row).copied().unwrap_or(0);
+                self.trouble = Trouble::Trap { node, until: self.now + self.choices.span_ms(300_000) };
+            }
+            FaultKind::DeciderFuel => self.trouble = Trouble::Fuel { until: self.now + self.choices.span_ms(120_000) },
+            FaultKind::DeciderInvalid => {
+                let kind = self.choices.below(8);
+                self.trouble = Trouble::Invalid { kind, until: self.now + self.choices.span_ms(60_000) };
+            }
+            // Another decider comes into force; it happens to be the same one.
+            FaultKind::DeciderSwap => inputs.push_back(Input::DeciderChanged(self.setup.identity.clone())),
+            _ => {}
+        }
+    }
+
+    fn troubled(&mut self, snapshot: &Snapshot) -> Option<DeciderFailure> {
+        let failure = |class: &str, detail: &str| DeciderFailure {
+            decider: self.setup.identity.digest.clone(),
+            class: class.into(),
+            detail: detail.into(),
+        };
+        match self.trouble {
+            Trouble::Trap { node, until } if until > self.now => {
+                snapshot.nodes.node.contains(&node).then(|| failure("trap", "it trapped"))
+            }
+            Trouble::Fuel { until } if until > self.now => Some(failure("out-of-fuel", "the budget is used up")),
+            Trouble::Invalid { until, .. } if until > self.now => None,
+            Trouble::None => None,
+            _ => {
+                self.trouble = Trouble::None;
+                None
+            }
+        }
+    }
+
+    /// A plan that breaks a property is a violation, though the engine refuses it: what the operator would see is a decider
+    /// that does not keep its contract. Every so many plans the decider is asked again.
+    fn judge_plan(&mut self, snapshot: &Snapshot, plan: &Plan) {
+        if let Err(error) = check_plan(plan, snapshot, self.setup.identity.rules.len()) {
+            self.broken(error.property(), format!("the plan is refused: {error}"));
+            return;
+        }
+        let every = self.setup.scrutiny;
+        if every == 0 || !self.plans.is_multiple_of(every) {
+            return;
+        }
+        let mut found = Vec::new();
+        if let Ok(again) = (self.decide)(snapshot) {
+            found.extend(check_same_plan(plan, &again));
+        }
+        let soonest = if plan.wake_at_ms == 0 { snapshot.now_ms + 3_600_000 } else { plan.wake_at_ms };
+        for later in [snapshot.now_ms + 1, snapshot.now_ms / 2 + soonest / 2, soonest.saturating_sub(1)] {
+            if later <= snapshot.now_ms || later >= soonest {
+                continue;
+            }
+            let moved = Snapshot { now_ms: later, ..snapshot.clone() };
+            if let Ok(other) = (self.decide)(&moved)
+                && other.decisions != plan.decisions
+            {
+                let (now, soonest) = (snapshot.now_ms, soonest);
+                self.broken(
+                    "S11",
+                    format!("the plan for the instant {now} differs at {later}, though nothing is due before {soonest}"),
+                );
+                break;
+            }
+        }
+        let driver = &self.driver;
+        let decide = &mut self.decide;
+        let lone = |part: &Snapshot| decide(part).unwrap_or_default();
+        found.extend(check_subset(snapshot, plan, |node: NodeId| driver.lone_snapshot(node), lone));
+        if let Some(first) = found.into_iter().next() {
+            self.found.get_or_insert(first);
+        }
+    }
+
+    /// Books decisions that are new for their node, under the fault that hit it last.
+    fn book(&mut self, plan: &Plan) {
+        let decisions = &plan.decisions;
+        for (at, node) in decisions.node.iter().enumerate() {
+            let node = *node as usize;
+            if self.last_rule.len() <= node {
+                self.last_rule.resize(node + 1, u8::MAX);
+                self.blame.resize(self.blame.len().max(node + 1), 0);
+            }
+            let rule = decisions.rule[at];
+            let holds = decisions.verb[at] == Verb::Hold.code();
+            if holds && self.last_rule[node] == rule {
+                continue;
+            }
+            self.last_rule[node] = rule;
+            let blame = self.blame.get(node).copied().unwrap_or(0);
+            if let Some(count) = self.tally.rules.get_mut(usize::from(rule)).and_then(|row| row.get_mut(usize::from(blame))) {
+                *count += 1;
+            }
+            if holds && decisions.hold[at] == HoldKind::Steady.code() && self.phase == Phase::Faulty {
+                self.blame[node] = 0;
+            }
+        }
+    }
+}
+
+/// A plan that is not valid, in one of several ways.
+fn spoil(mut plan: Plan, kind: u32) -> Plan {
+    let decisions = &mut plan.decisions;
+    match kind {
+        0 => {
+            decisions.rule.pop();
+        }
+        1 => {
+            if let Some(node) = decisions.node.first_mut() {
+                *node = u32::MAX;
+            }
+        }
+        2 => {
+            if let Some(attempt) = decisions.attempt.last_mut() {
+                *attempt = attempt.wrapping_add(1);
+            }
+        }
+        3 => decisions.rule.iter_mut().for_each(|rule| *rule = u8::MAX),
+        4 => decisions.verb.iter_mut().for_each(|verb| *verb = 200),
+        5 => decisions.verb.iter_mut().for_each(|verb| *verb = Verb::Reap.code()),
+        6 => {
+            decisions.node.pop();
+            decisions.attempt.pop();
+            decisions.rule.pop();
+            decisions.verb.pop();
+            decisions.hold.pop();
+            decisions.until.pop();
+        }
+        _ => decisions.hold.iter_mut().for_each(|hold| *hold = 99),
+    }
+    plan
+}

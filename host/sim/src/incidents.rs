@@ -1,0 +1,160 @@
+//! What happens by itself: deaths, strangers, crashes of the host, clocks that jump, people.
+
+use engine::id::{AttemptId, ExternalKey};
+use engine::io::{Input, Observation};
+use engine::shape::slot_name;
+
+use crate::faults::{FaultKind, Place};
+use crate::run::{Event, Sim};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+const HOUR_MS: i64 = 60 * 60 * 1_000;
+
+impl Sim<'_> {
+    /// When something happens next.
+    pub(crate) fn next_incident(&mut self) {
+        const GAPS: [u64; 8] = [1_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000];
+        let gap = GAPS[self.choices.below(8) as usize];
+        let part = u64::from(self.choices.below(8));
+        self.after(gap + gap * part / 8, Event::Incident);
+    }
+
+    pub(crate) fn incident(&mut self) {
+        let Some(fault) = self.strike(Place::Incident) else { return };
+        if !self.up {
+            return;
+        }
+        match fault {
+            FaultKind::Vanishes => self.vanishes(),
+            FaultKind::Dies => self.dies(),
+            FaultKind::ForeignAppears => self.foreign(),
+            FaultKind::OrphanAppears => self.orphan(),
+            FaultKind::Crash => {
+                self.count(fault, None);
+                // Before the next so-and-so-manieth output: between a record and its effect, or between two effects.
+                self.dies_after = Some(self.choices.below(8));
+                if self.choices.below(2) == 0 {
+                    self.crash();
+                }
+            }
+            FaultKind::ClockAhead => {
+                self.count(fault, None);
+                self.clock.skew_ms += DAY_MS;
+            }
+            FaultKind::ClockBack => {
+                self.count(fault, None);
+                self.clock.skew_ms -= HOUR_MS;
+            }
+            FaultKind::ClockStops => {
+                self.count(fault, None);
+                let span = self.choices.span_ms(600_000);
+                let shows = self.clock.shows(self.now);
+                self.clock.stands = Some((shows, self.now + span));
+                // It goes on from where it stood.
+                self.clock.skew_ms = i64::try_from(shows).unwrap_or(0) - i64::try_from(self.now + span).unwrap_or(0);
+            }
+            people => {
+                self.count(people, None);
+                self.edit(people);
+            }
+        }
+    }
+
+    fn pick(&mut self, wanted: impl Fn(&crate::world::Resource) -> bool) -> Option<usize> {
+        let some: Vec<usize> =
+            self.world.live.iter().enumerate().filter(|(_, held)| wanted(held)).map(|(at, _)| at).collect();
+        let chosen = self.choices.below(u32::try_from(some.len()).unwrap_or(0)) as usize;
+        some.get(chosen).copied()
+    }
+
+    fn vanishes(&mut self) {
+        let run = self.setup.shape.run.clone();
+        let ours = |held: &crate::world::Resource| held.key.as_ref().is_some_and(|key| key.run == run);
+        let Some(gone) = self.pick(ours).and_then(|at| self.world.vanish(at)) else { return };
+        let slot = gone.key.map(|key| key.slot);
+        self.count(FaultKind::Vanishes, slot.as_deref());
+        self.say(|| format!("{} vanishes", gone.lease));
+        self.take_violations();
+    }
+
+    fn dies(&mut self) {
+        let Some(at) = self.pick(|held| held.session.as_ref().is_some_and(|session| session.joined)) else { return };
+        let resource = &mut self.world.live[at];
+        let (Some(key), Some(session)) = (resource.key.clone(), resource.session.take()) else { return };
+        self.count(FaultKind::Dies, Some(&key.slot));
+        if session.heard_by == self.host {
+            let observation = Observation::Closed { exit: Some("exit status 137".into()) };
+            self.feed(Input::Observed { attempt: key.attempt, observation });
+        }
+    }
+
+    fn foreign(&mut self) {
+        self.count(FaultKind::ForeignAppears, None);
+        let provider = self.some_provider();
+        let slot = self.some_slot();
+        let attempt = AttemptId(1 + u64::from(self.choices.below(40)));
+        let key = ExternalKey { run: "another-run".into(), slot, attempt };
+        let theirs = self.choices.below(2) == 0;
+        let lease = self.world.appear(provider, theirs.then_some(key), self.now);
+        self.world.strangers.push(lease);
+        self.take_violations();
+    }
+
+    fn orphan(&mut self) {
+        self.count(FaultKind::OrphanAppears, None);
+        let provider = self.some_provider();
+        let slot = self.some_slot();
+        // Far above what this run will ever authorise.
+        let attempt = AttemptId(1_000_000_000 + self.world.next_number());
+        let key = ExternalKey { run: self.setup.shape.run.clone(), slot, attempt };
+        let lease = self.world.appear(provider, Some(key), self.now);
+        self.world.strangers.push(lease);
+        self.take_violations();
+    }
+
+    fn some_provider(&mut self) -> usize {
+        let count = u32::try_from(self.world.providers.len()).unwrap_or(0);
+        self.choices.below(count) as usize
+    }
+
+    fn some_slot(&mut self) -> String {
+        let groups = &self.setup.shape.groups;
+        let at = self.choices.below(u32::try_from(groups.len()).unwrap_or(0)) as usize;
+        let group = groups.get(at).map_or("stray", |group| group.id.as_str());
+        slot_name(group, self.choices.below(4))
+    }
+
+    /// The host is killed: what it knew is gone, what is durable is the fence. Calls on their way may take effect.
+    pub(crate) fn crash(&mut self) {
+        self.dies_after = None;
+        self.up = false;
+        self.orphan_calls();
+        self.host += 1;
+        self.flying.clear();
+        self.promised.clear();
+        self.world.excuse_all();
+        let down = self.choices.span_ms(60_000);
+        self.say(|| format!("the host is killed; it starts again in {down} ms"));
+        if let Some(trace) = &mut self.trace {
+            trace.crashed(self.fence);
+        }
+        self.after(down, Event::Restart);
+    }
+
+    /// The host starts: every backend is listed, completely, before anything else.
+    pub(crate) fn restart(&mut self) {
+        self.up = true;
+        self.new_driver();
+        self.say(|| "the host starts again".into());
+        for provider in 0..self.world.providers.len() {
+            let name = self.world.providers[provider].0.clone();
+            if let Some(listing) = self.world.list(provider, None, self.now) {
+                self.feed(Input::Adopt { provider: name, listing });
+            }
+        }
+        let shape = self.shape_in_force();
+        if self.up && self.found.is_none() {
+            self.feed(Input::Desired((*shape).clone()));
+        }
+    }
+}

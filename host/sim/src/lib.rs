@@ -1,0 +1,31 @@
+//! Deterministic simulation (SPEC 13): the production engine and decider against a simulated world on a virtual clock.
+//! Everything is drawn from one numbered stream of choices, so one seed is one run, byte for byte, on every machine, and
+//! what fails is shrunk to the few choices that matter.
+//!
+//! Reads no clock, no file and no environment. The fault menu is in `faults.rs`, what really exists in `world.rs`.
+
+mod bounds;
+mod calls;
+mod campaign;
+mod choices;
+pub mod deciders;
+mod decisions;
+mod faults;
+mod incidents;
+mod people;
+mod report;
+mod run;
+mod settle;
+mod shrink;
+mod tally;
+mod trace;
+mod world;
+
+pub use bounds::Bound;
+pub use campaign::{Campaign, Failing, Progress};
+pub use choices::Choices;
+pub use faults::{FAULTS, FaultKind, Place, Rates, RatesError};
+pub use report::{NOT_COVERED, table};
+pub use run::{Decide, Outcome, Setup, SetupError, replay, run_seed};
+pub use shrink::{Shrunk, shrink};
+pub use tally::Tally;

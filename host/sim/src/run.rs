@@ -1,0 +1,633 @@
+//! One run: the event loop between the world, the people and the driver.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use decider::{Plan, Snapshot};
+use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::id::{AttemptId, Millis, OperationId};
+use engine::invariants::{Violation, Watch};
+use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Observation, Operation, OperationStatus, Output, Promise};
+use engine::policy::Policy;
+use engine::record::Record;
+use engine::shape::{ClusterShape, ShapeError};
+
+use crate::bounds::Bound;
+use crate::calls::Mode;
+use crate::choices::Choices;
+use crate::decisions::Trouble;
+use crate::faults::{FAULTS, FaultKind, Place, Rates, Swarm};
+use crate::people::People;
+use crate::tally::Tally;
+use crate::trace::Trace;
+use crate::world::World;
+
+/// How plans are made.
+pub type Decide<'a> = dyn FnMut(&Snapshot) -> Result<Plan, DeciderFailure> + 'a;
+
+/// What a run is about.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The fleet that people begin with and edit.
+    pub shape: ClusterShape,
+    /// The operator's settings.
+    pub policy: Policy,
+    /// The rate of each fault.
+    pub rates: Rates,
+    /// Faults stop at a random instant before this one, in milliseconds.
+    pub until_ms: u64,
+    /// The decider.
+    pub identity: DeciderIdentity,
+    /// Every so many plans, S11 and S12 are checked by asking the decider again; 1 is every plan, 0 never.
+    pub scrutiny: u32,
+    /// The rule that is broken on purpose (tests only).
+    pub mutation: Option<engine::mutation::Mutation>,
+}
+
+impl Setup {
+    /// A fleet under the built-in decider, with the full menu for two hours at most.
+    pub fn new(shape: ClusterShape, policy: Policy) -> Self {
+        let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+        let (rates, until_ms) = (Rates::default(), 2 * 60 * 60 * 1_000);
+        Setup { shape, policy, rates, until_ms, identity, scrutiny: 32, mutation: None }
+    }
+}
+
+/// Why nothing can be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The engine refuses the fleet.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The engine refuses to start.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// Without seeds nothing is tested.
+    #[error("zero seeds test nothing")]
+    NoSeeds,
+    /// Without time nothing happens.
+    #[error("zero simulated time tests nothing")]
+    NoTime,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first violation; none for a run as it should be.
+    pub violation: Option<Violation>,
+    /// Every choice, to run it again.
+    pub choices: Vec<u32>,
+    /// What was exercised.
+    pub tally: Tally,
+    /// Inputs of the driver, one line each, with what the world did between them; empty unless asked for.
+    pub trace: Vec<String>,
+    /// The same as a scenario of the scenario language; empty unless asked for.
+    pub scenario: String,
+    /// How many inputs the trace has.
+    pub events: usize,
+}
+
+/// Runs a seed.
+///
+/// # Errors
+///
+/// The engine refuses the fleet.
+pub fn run_seed(setup: &Setup, seed: u64, decide: &mut Decide<'_>, traced: bool) -> Result<Outcome, SetupError> {
+    let forced = FaultKind::ALL.get(usize::try_from(seed % FAULTS as u64).unwrap_or(0)).copied();
+    Sim::new(setup, Choices::from_seed(seed), forced, decide, traced).map(Sim::run)
+}
+
+/// Runs a recorded list of choices; when it is used up, the faults stop.
+///
+/// # Errors
+///
+/// The engine refuses the fleet.
+pub fn replay(setup: &Setup, choices: Vec<u32>, decide: &mut Decide<'_>, traced: bool) -> Result<Outcome, SetupError> {
+    Sim::new(setup, Choices::from_list(choices), None, decide, traced).map(Sim::run)
+}
+
+/// What happens at an instant.
+pub(crate) enum Event {
+    /// A call takes effect.
+    Perform { operation: Box<Operation>, mode: Mode, sent: Millis, host: u64 },
+    /// A result arrives.
+    Complete { id: OperationId, result: Result<Done, Fault>, host: u64 },
+    /// A session reports.
+    Report { number: u64, attempt: AttemptId, observation: Observation },
+    /// A backend is listed.
+    List { provider: usize },
+    /// Something happens by itself.
+    Incident,
+    /// The decider answers.
+    Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
+    /// The address of a resource changes.
+    MoveEndpoint { lease: String },
+    /// The host is started again.
+    Restart,
+}
+
+/// Which part of the run this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Faults and edits.
+    Faulty,
+    /// None any more: it must settle by these bounds.
+    Settling { by_ms: Millis, by_step: u64 },
+    /// It has settled and must stay so.
+    Quiet { until_ms: Millis },
+}
+
+/// The host's clock, as the driver sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostClock {
+    pub skew_ms: i64,
+    pub stands: Option<(Millis, Millis)>,
+}
+
+impl HostClock {
+    /// What it shows.
+    pub fn shows(&self, now: Millis) -> Millis {
+        match self.stands {
+            Some((at, until)) if now < until => at,
+            _ => now.saturating_add_signed(self.skew_ms),
+        }
+    }
+
+    /// When it will show an instant.
+    pub fn when(&self, at: Millis, now: Millis) -> Millis {
+        if at <= self.shows(now) {
+            return now;
+        }
+        let when = at.saturating_add_signed(-self.skew_ms);
+        self.stands.map_or(when, |(_, until)| when.max(until)).max(now)
+    }
+}
+
+/// What of an attempt the world remembers, over all starts of the host.
+pub(crate) struct Known {
+    pub slot: String,
+    pub host: u64,
+    pub last_sequence: u64,
+}
+
+pub(crate) struct Sim<'a> {
+    pub setup: &'a Setup,
+    pub decide: &'a mut Decide<'a>,
+    pub choices: Choices,
+    pub swarm: Swarm,
+    pub world: World,
+    pub people: People,
+    pub driver: Driver,
+    pub watch: Watch,
+    pub now: Millis,
+    pub clock: HostClock,
+    /// The number of this start of the host, from 0.
+    pub host: u64,
+    pub up: bool,
+    /// The durable fence: attempt ids below may have been given out.
+    pub fence: u64,
+    /// The host dies after so many more outputs.
+    pub dies_after: Option<u32>,
+    queue: BTreeMap<(Millis, u64), Event>,
+    queued: u64,
+    pub phase: Phase,
+    pub cut_ms: Millis,
+    pub flying: BTreeMap<AttemptId, OperationId>,
+    /// Late results that the executor promises instead of giving the operation up.
+    pub promised: BTreeSet<OperationId>,
+    pub known: BTreeMap<AttemptId, Known>,
+    pub trouble: Trouble,
+    /// The fault that hit each node last, plus one.
+    pub blame: Vec<u8>,
+    pub last_rule: Vec<u8>,
+    pub plans: u32,
+    pub found: Option<Violation>,
+    pub tally: Tally,
+    pub trace: Option<Trace>,
+    last_tick: Millis,
+    settled_state: Option<engine::state::ClusterState>,
+    pass_asked: bool,
+}
+
+/// Where simulated time begins: a plausible instant, so that going back is possible.
+const BEGIN_MS: Millis = 1_000_000_000;
+/// Between two listings of a backend, as the host does it.
+pub(crate) const LISTING_MS: Millis = 30_000;
+/// No run has more inputs than this.
+const MAX_STEPS: u64 = 3_000_000;
+
+impl<'a> Sim<'a> {
+    fn new<'b: 'a>(
+        setup: &'a Setup,
+        mut choices: Choices,
+        forced: Option<FaultKind>,
+        decide: &'a mut Decide<'b>,
+        traced: bool,
+    ) -> Result<Self, SetupError> {
+        // The closure lives longer than the run.
+        let decide: &'a mut Decide<'a> = decide;
+        if setup.until_ms == 0 {
+            return Err(SetupError::NoTime);
+        }
+        let swarm = Swarm::draw(&mut choices, &setup.rates, forced);
+        let names: BTreeSet<String> = setup.shape.groups.iter().map(|group| group.template.provider.clone()).collect();
+        setup.shape.check(&setup.policy.limits, &names)?;
+        let promises = names.into_iter().map(|name| {
+            let promise = match choices.below(2) {
+                0 => Promise::Keyed,
+                _ => Promise::Windowed { window_ms: 30_000, listings: 2 },
+            };
+            (name, promise)
+        });
+        let world = World::new(&setup.shape.run, promises.collect());
+        let people = People::new(&setup.shape, &setup.policy);
+        let cut_ms = BEGIN_MS + setup.until_ms / 64 * u64::from(1 + choices.below(64));
+        let driver = Driver::new(config(setup, &people.policy, &world, 1, 0))?;
+        let watch = Watch::new(driver.state());
+        let trace = traced.then(|| Trace::new(&world));
+        let mut sim = Sim {
+            tally: Tally::new(setup.identity.rules.len()),
+            setup,
+            decide,
+            choices,
+            swarm,
+            world,
+            people,
+            driver,
+            watch,
+            now: BEGIN_MS,
+            clock: HostClock::default(),
+            host: 0,
+            up: true,
+            fence: 1,
+            dies_after: None,
+            queue: BTreeMap::new(),
+            queued: 0,
+            phase: Phase::Faulty,
+            cut_ms,
+            flying: BTreeMap::new(),
+            promised: BTreeSet::new(),
+            known: BTreeMap::new(),
+            trouble: Trouble::None,
+            blame: Vec::new(),
+            last_rule: Vec::new(),
+            plans: 0,
+            found: None,
+            trace,
+            last_tick: 0,
+            settled_state: None,
+            pass_asked: false,
+        };
+        sim.break_rule();
+        Ok(sim)
+    }
+
+    /// Switches the mutation on, where the engine is built with mutations.
+    #[cfg_attr(not(feature = "mutations"), allow(clippy::unused_self, clippy::needless_pass_by_ref_mut))]
+    fn break_rule(&mut self) {
+        #[cfg(feature = "mutations")]
+        if let Some(mutation) = self.setup.mutation {
+            self.driver.mutate(mutation);
+        }
+    }
+
+    /// The host is started anew: what is durable is the fence and the number of starts.
+    pub fn new_driver(&mut self) {
+        let config = config(self.setup, &self.people.policy, &self.world, self.fence, self.host);
+        match Driver::new(config) {
+            Ok(driver) => self.driver = driver,
+            Err(error) => self.broken("L4", format!("the host does not start again: {error}")),
+        }
+        self.break_rule();
+        self.watch = Watch::new(self.driver.state());
+        self.pass_asked = false;
+    }
+
+    fn run(mut self) -> Outcome {
+        for provider in 0..self.world.providers.len() {
+            self.after(LISTING_MS + provider as u64 * 1_000, Event::List { provider });
+        }
+        if self.swarm.has_incidents() {
+            self.next_incident();
+        }
+        let shape = self.first_shape();
+        self.feed(Input::Desired(shape));
+        while self.found.is_none() && self.step() {}
+        self.tally.seeds += 1;
+        self.tally.simulated_ms += self.now - BEGIN_MS;
+        let events = self.trace.as_ref().map_or(0, |trace| trace.events);
+        let (trace, scenario) = self.trace.map_or_else(Default::default, Trace::finish);
+        // One more than was taken: only a list that is used up stops the faults.
+        let mut choices = self.choices.taken().to_vec();
+        choices.push(0);
+        Outcome {
+            violation: self.found,
+            choices,
+            tally: self.tally,
+            trace,
+            scenario,
+            events,
+        }
+    }
+
+    /// One event, or the driver's wake-up. `false` at the end of the run.
+    fn step(&mut self) -> bool {
+        match self.phase {
+            Phase::Faulty if self.now >= self.cut_ms || self.choices.is_over() => self.stop_faults(),
+            Phase::Settling { by_ms, by_step } => {
+                if self.is_settled() {
+                    self.settled_state = Some(self.driver.state().clone());
+                    self.phase = Phase::Quiet { until_ms: self.now + 3 * 60_000 };
+                    self.say(|| "settled".into());
+                } else if self.now > by_ms || self.tally.steps > by_step {
+                    let why = self.unsettled();
+                    self.broken("L1", why);
+                    return false;
+                }
+            }
+            Phase::Quiet { until_ms } if self.now >= until_ms => {
+                self.judge_rest();
+                return false;
+            }
+            _ => {}
+        }
+        if self.tally.steps > MAX_STEPS {
+            self.broken("L4", format!("{MAX_STEPS} inputs and no end"));
+            return false;
+        }
+        let event = self.queue.first_key_value().map(|((at, _), _)| *at);
+        let wake = self.wake();
+        let stop = match self.phase {
+            Phase::Faulty => self.cut_ms,
+            Phase::Settling { by_ms, .. } => by_ms + 1,
+            Phase::Quiet { until_ms } => until_ms,
+        };
+        let next = event.into_iter().chain(wake).min().unwrap_or(stop).min(stop.max(self.now));
+        self.tally.node_ms += (next - self.now) * self.people.slots();
+        self.now = next;
+        if event.is_some_and(|at| at <= next) {
+            if let Some((_, event)) = self.queue.pop_first() {
+                self.happen(event);
+            }
+        } else if wake.is_some_and(|at| at <= next) {
+            self.last_tick = self.now;
+            self.feed(Input::Tick);
+        }
+        true
+    }
+
+    /// When the driver wants to be woken; never twice in one millisecond.
+    fn wake(&mut self) -> Option<Millis> {
+        if !self.up {
+            return None;
+        }
+        let Some(at) = self.driver.requeue_at() else {
+            if !self.pass_asked && matches!(self.phase, Phase::Settling { .. }) && !self.driver.is_converged() && self.flying.is_empty() {
+                let why = self.unsettled();
+                self.broken("L4", format!("nothing will ever wake it up; {why}"));
+            }
+            return None;
+        };
+        Some(self.clock.when(at, self.now).max(self.last_tick + 1))
+    }
+
+    /// Something will happen.
+    pub fn after(&mut self, ms: u64, event: Event) {
+        self.queued += 1;
+        self.queue.insert((self.now + ms, self.queued), event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Perform { operation, mode, sent, host } => self.perform(*operation, mode, sent, host),
+            Event::Complete { id, result, host } => {
+                if host == self.host {
+                    self.landed(id);
+                    self.promised.remove(&id);
+                    self.feed(Input::Completed { id, result });
+                }
+            }
+            Event::Report { number, attempt, observation } => self.report(number, attempt, observation),
+            Event::List { provider } => self.list(provider),
+            Event::Incident => {
+                if self.phase == Phase::Faulty {
+                    self.incident();
+                    self.next_incident();
+                }
+            }
+            Event::Answer { call, result, host } => {
+                if host == self.host {
+                    self.pass_asked = false;
+                    self.feed(Input::Decided { call, result });
+                }
+            }
+            Event::MoveEndpoint { lease } => {
+                if self.phase == Phase::Faulty && self.world.move_endpoint(&lease, self.now) {
+                    self.say(|| format!("the address of {lease} changes"));
+                }
+            }
+            Event::Restart => self.restart(),
+        }
+    }
+
+    /// The fault at one opportunity, counted.
+    pub fn strike(&mut self, place: Place) -> Option<FaultKind> {
+        if self.phase != Phase::Faulty {
+            return None;
+        }
+        self.swarm.strike(&mut self.choices, place)
+    }
+
+    /// A fault happens; to one slot, or to all.
+    pub fn count(&mut self, fault: FaultKind, slot: Option<&str>) {
+        self.tally.faults[fault as usize] += 1;
+        let blame = fault as u8 + 1;
+        match slot {
+            Some(slot) => {
+                if let Some(node) = self.driver.state().names.get(slot) {
+                    let at = node.0 as usize;
+                    if self.blame.len() <= at {
+                        self.blame.resize(at + 1, 0);
+                    }
+                    self.blame[at] = blame;
+                }
+            }
+            None => self.blame.fill(blame),
+        }
+        let whom = slot.map_or_else(String::new, |slot| format!(" for {slot}"));
+        self.say(|| format!("fault: {}{whom}", fault.label()));
+    }
+
+    /// Feeds one input, and all that follows from it at once. Every step is judged.
+    pub fn feed(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            if !self.up {
+                return;
+            }
+            self.fold(input, &mut inputs);
+            if self.found.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn fold(&mut self, input: Input, inputs: &mut VecDeque<Input>) {
+        self.tally.steps += 1;
+        let shown = self.clock.shows(self.now);
+        if let Some(trace) = &mut self.trace {
+            trace.input(&input, shown);
+        }
+        // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.
+        let judged = match &input {
+            Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
+            input => input.clone(),
+        };
+        let passes = self.driver.stats().passes;
+        let folded = self.driver.handle(input, shown);
+        self.tally.passes += self.driver.stats().passes - passes;
+        let mut outputs = Vec::new();
+        while let Some(output) = self.driver.poll_output() {
+            outputs.push(output);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.folded(!outputs.is_empty() || folded.is_err());
+        }
+        if let Some(violation) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
+            self.found.get_or_insert(violation);
+        }
+        if let Err(error) = folded {
+            self.refused(&judged, &error);
+        } else if let Some(why) = self.people.must_be_refused(&judged) {
+            self.broken(why.0, why.1);
+        }
+        for output in outputs {
+            if let Some(left) = &mut self.dies_after {
+                if *left == 0 {
+                    return self.crash();
+                }
+                *left -= 1;
+            }
+            if self.found.is_some() {
+                return;
+            }
+            self.act(output, inputs);
+        }
+    }
+
+    fn refused(&mut self, input: &Input, error: &DriverError) {
+        match error {
+            DriverError::Shape(_) if self.people.may_be_refused(input) => {}
+            DriverError::NeverBlocks { .. } => self.broken("L4", error.to_string()),
+            _ => self.broken("L4", format!("an input that is right is refused: {error}")),
+        }
+    }
+
+    fn act(&mut self, output: Output, inputs: &mut VecDeque<Input>) {
+        match output {
+            Output::Record(Record::AttemptsReserved { below }) => self.fence = self.fence.max(below.0),
+            Output::Record(_) => {}
+            Output::Submit(operation) => self.submit(operation),
+            Output::Ask(id) => {
+                let status = match self.promised.contains(&id) {
+                    true => OperationStatus::Completed,
+                    false => OperationStatus::Ambiguous,
+                };
+                if status == OperationStatus::Ambiguous {
+                    self.landed(id);
+                }
+                inputs.push_back(Input::Answered { id, status });
+            }
+            Output::Decide { call, snapshot } => {
+                self.pass_asked = true;
+                self.decide_on(call, snapshot, inputs);
+            }
+            Output::Notice(notice) => {
+                let tracing = self.trace.is_some();
+                if tracing {
+                    self.say(|| format!("notice: {notice:?}"));
+                }
+            }
+        }
+    }
+
+    /// The decider answered at once.
+    pub fn answered(&mut self) {
+        self.pass_asked = false;
+    }
+
+    /// No call of this operation is in flight any more, as far as the host knows.
+    pub fn landed(&mut self, id: OperationId) {
+        if self.flying.get(&id.attempt) == Some(&id) {
+            self.flying.remove(&id.attempt);
+        }
+    }
+
+    /// A property is broken.
+    pub fn broken(&mut self, id: &'static str, what: String) {
+        self.found.get_or_insert(Violation { id, what });
+    }
+
+    /// What the provider saw.
+    pub fn take_violations(&mut self) {
+        if let Some(first) = self.world.violations.pop() {
+            self.found.get_or_insert(first);
+        }
+    }
+
+    /// A line of the trace.
+    pub fn say(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.say(self.now - BEGIN_MS, &line());
+        }
+    }
+
+    /// Calls of this start of the host that are on their way: each takes effect, or never left.
+    pub fn orphan_calls(&mut self) {
+        let host = self.host;
+        let mine = |event: &Event| matches!(event, Event::Perform { host: of, .. } if *of == host);
+        let keys: Vec<(Millis, u64)> =
+            self.queue.iter().filter(|(_, event)| mine(event)).map(|(key, _)| *key).collect();
+        for key in keys {
+            if self.choices.below(2) == 0 {
+                self.queue.remove(&key);
+            }
+        }
+    }
+
+    /// Whether a create, or anything else, is still going to happen.
+    pub fn effects_outstanding(&self) -> bool {
+        self.queue.values().any(|event| matches!(event, Event::Perform { .. } | Event::Restart))
+    }
+
+    /// The bound within which the run must settle from here.
+    pub fn bound(&self) -> Bound {
+        let host_now = self.clock.shows(self.now);
+        let lag = self.driver.now_ms().saturating_sub(host_now);
+        Bound::of(&self.people.policy, self.people.most_slots(), self.world.providers.len() as u64, lag)
+    }
+
+    pub fn since_begin(&self) -> Millis {
+        self.now - BEGIN_MS
+    }
+
+    pub fn settled_state(&self) -> Option<&engine::state::ClusterState> {
+        self.settled_state.as_ref()
+    }
+
+    /// The latest shape, as the host has it from its file.
+    pub fn shape_in_force(&self) -> Arc<ClusterShape> {
+        self.people.current()
+    }
+}
+
+fn config(setup: &Setup, policy: &Policy, world: &World, next_attempt: u64, epoch: u64) -> DriverConfig {
+    DriverConfig {
+        run: setup.shape.run.clone(),
+        policy: *policy,
+        providers: world.providers.iter().cloned().collect(),
+        decider: setup.identity.clone(),
+        next_attempt,
+        epoch,
+    }
+}

@@ -1,0 +1,98 @@
+//! The end of a run: faults stop, and the fleet must settle (L1), keep nothing it should not (L3), and stay so (L2, S11).
+
+use engine::invariants::check_settled;
+use engine::io::Input;
+
+use crate::decisions::Trouble;
+use crate::run::{Phase, Sim};
+
+impl Sim<'_> {
+    /// The faults stop. What is in flight stays in flight; nothing new goes wrong.
+    pub(crate) fn stop_faults(&mut self) {
+        self.trouble = Trouble::None;
+        self.dies_after = None;
+        self.world.stubborn.clear();
+        if let Some((_, until)) = &mut self.clock.stands {
+            *until = (*until).min(self.now);
+        }
+        let bound = self.bound();
+        self.phase = Phase::Settling { by_ms: self.now + bound.ms, by_step: self.tally.steps + bound.rounds };
+        self.say(|| format!("the faults stop; it must settle within {} ms and {} inputs", bound.ms, bound.rounds));
+        if self.up {
+            self.feed(Input::Resync);
+        }
+    }
+
+    /// Converged, nothing outstanding, and what exists is what should.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.up
+            && self.driver.is_converged()
+            && self.driver.state().reaps.is_empty()
+            && !self.effects_outstanding()
+            && !self.world.has_ghosts(self.now)
+            && self.leaked().is_none()
+    }
+
+    /// A resource that is neither held, nor a stranger's; or a node without a resource, unless it vanished.
+    fn leaked(&self) -> Option<String> {
+        let state = self.driver.state();
+        let held = |lease: &String| {
+            state.slots.iter().any(|slot| slot.node.as_ref().is_some_and(|node| node.lease.as_ref() == Some(lease)))
+        };
+        for resource in &self.world.live {
+            if !held(&resource.lease) && !self.world.strangers.contains(&resource.lease) {
+                let key = resource.key.as_ref().map_or_else(|| "no label".into(), ToString::to_string);
+                return Some(format!("{} ({key}) is live and nobody holds it", resource.lease));
+            }
+        }
+        for slot in &state.slots {
+            let Some(lease) = slot.node.as_ref().and_then(|node| node.lease.as_ref()) else { continue };
+            if self.world.leased(lease).is_none() && !self.world.vanished.contains(lease) {
+                return Some(format!("{} holds {lease}, which does not exist", slot.name));
+            }
+        }
+        self.world.strangers.iter().find_map(|stranger| {
+            let gone = self.world.leased(stranger).is_none() && !self.world.vanished.contains(stranger);
+            gone.then(|| format!("{stranger} was not ours and is gone"))
+        })
+    }
+
+    /// Why it has not settled.
+    pub(crate) fn unsettled(&self) -> String {
+        if !self.up {
+            return "the host is down".into();
+        }
+        let view = self.driver.view();
+        let mut waits: Vec<String> = view
+            .nodes
+            .iter()
+            .filter(|node| !(node.ready && node.desired))
+            .map(|node| {
+                let until = node.until_ms.map_or_else(String::new, |at| format!(" until {at}"));
+                format!("{} ({}, waits for {}{until})", node.node, node.stage, node.waits_for)
+            })
+            .collect();
+        waits.extend(view.reaping.iter().map(|key| format!("{key} is being reaped")));
+        waits.extend(self.leaked());
+        if view.generation != view.observed_generation {
+            waits.push(format!("generation {} is evaluated, {} is wanted", view.observed_generation, view.generation));
+        }
+        if self.effects_outstanding() {
+            waits.push("calls are in flight".into());
+        }
+        format!("not settled at {} ms: {}", self.since_begin(), waits.join("; "))
+    }
+
+    /// At the end of the quiet time: nothing has changed since it settled.
+    pub(crate) fn judge_rest(&mut self) {
+        let Some(before) = self.settled_state().cloned() else { return };
+        let first = check_settled(&before, self.driver.state(), &[]).into_iter().next();
+        if let Some(violation) = first {
+            self.found.get_or_insert(violation);
+        }
+        if self.found.is_none() && !self.is_settled() {
+            let why = self.leaked().unwrap_or_else(|| self.unsettled());
+            self.broken("L2", why);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What happened, for people: a trace of a run, and the same as a scenario of the scenario language, which the tests can keep.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use engine::id::Millis;
+use engine::io::{Done, Fault, Input, Listing, Observation, OperationStatus, Promise};
+use engine::shape::{ClusterShape, Template};
+
+use crate::world::World;
+
+pub(crate) struct Trace {
+    lines: Vec<String>,
+    scenario: String,
+    /// Inputs other than time and plans.
+    pub events: usize,
+    /// What providers are called in scenarios: one is keyed, one is windowed.
+    providers: BTreeMap<String, &'static str>,
+    templates: Vec<Template>,
+    last_ms: Option<Millis>,
+    /// What each backend was last listed as.
+    listed: BTreeMap<String, String>,
+    /// The last input, not written yet: one that brought nothing and says nothing new is left out.
+    held: Option<(Millis, String, bool)>,
+}
+
+impl Trace {
+    pub fn new(world: &World) -> Self {
+        let name = |promise: &Promise| match promise {
+            Promise::Keyed => "fake",
+            Promise::Windowed { .. } => "market",
+        };
+        let providers: BTreeMap<String, &str> =
+            world.providers.iter().map(|(known, promise)| (known.clone(), name(promise))).collect();
+        let mut scenario = String::new();
+        for (known, called) in &providers {
+            let _ = writeln!(scenario, "# provider {known:?} is {called:?} here");
+        }
+        Trace { lines: Vec::new(), scenario, events: 0, providers, templates: Vec::new(), last_ms: None, listed: BTreeMap::new(), held: None }
+    }
+
+    pub fn say(&mut self, at_ms: Millis, line: &str) {
+        self.lines.push(format!("{:>12}  {line}", seconds(at_ms)));
+    }
+
+    /// The host is killed: what is durable is the fence.
+    pub fn crashed(&mut self, fence: u64) {
+        let _ = writeln!(self.scenario, "restart {fence}");
+    }
+
+    /// An input at an instant of the host's clock.
+    pub fn input(&mut self, input: &Input, shown: Millis) {
+        self.last_ms.get_or_insert(shown);
+        let Some(command) = self.command(input) else { return };
+        let again = match input {
+            Input::Listed { provider, .. } => {
+                self.listed.insert(provider.clone(), command.clone()).as_ref() == Some(&command)
+            }
+            _ => false,
+        };
+        self.held = Some((shown, command, again));
+    }
+
+    /// The last input was folded; whether anything came of it.
+    pub fn folded(&mut self, came: bool) {
+        let Some((shown, command, again)) = self.held.take() else { return };
+        if again && !came {
+            return;
+        }
+        // A scenario begins at 0; its clock fires every wake-up on the way.
+        let last = self.last_ms.unwrap_or(shown);
+        if shown > last {
+            let span = shown - last;
+            let _ = match span % 1_000 {
+                0 => writeln!(self.scenario, "wait {}s", span / 1_000),
+                _ => writeln!(self.scenario, "wait {span}ms"),
+            };
+            self.last_ms = Some(shown);
+        }
+        self.events += 1;
+        let _ = writeln!(self.scenario, "{command}");
+        self.lines.push(format!("{:>12}  > {command}", ""));
+    }
+
+    fn called(&self, provider: &str) -> &'static str {
+        self.providers.get(provider).copied().unwrap_or("fake")
+    }
+
+    fn command(&mut self, input: &Input) -> Option<String> {
+        Some(match input {
+            Input::Desired(shape) => self.shape(shape),
+            Input::Completed { id, result } => format!("result {id} {}", outcome(result)),
+            Input::Answered { id, status: OperationStatus::Ambiguous } => format!("answered {id} ambiguous"),
+            Input::Answered { id, status: OperationStatus::Completed } => format!("answered {id} completed"),
+            Input::Observed { attempt, observation } => format!("observe {attempt} {}", observed(observation)),
+            Input::Listed { provider, listing } => format!("list {} {}", self.called(provider), self.listing(listing)),
+            Input::Adopt { provider, listing } => format!("adopt {} {}", self.called(provider), self.listing(listing)),
+            Input::PolicyChanged(_) => "# the settings change".into(),
+            Input::DeciderChanged(_) => "decider changed".into(),
+            Input::Resync => "resync".into(),
+            Input::Tick | Input::Decided { .. } => return None,
+        })
+    }
+
+    /// Templates are told apart by a tag, in the order in which they appear.
+    fn tag(&mut self, template: &Template) -> String {
+        let known = self.templates.iter().position(|known| known == template);
+        let at = known.unwrap_or_else(|| {
+            self.templates.push(template.clone());
+            self.templates.len() - 1
+        });
+        format!("v{}", at + 1)
+    }
+
+    fn shape(&mut self, shape: &ClusterShape) -> String {
+        let mut text = format!("shape {}", shape.generation);
+        for group in &shape.groups {
+            let tag = self.tag(&group.template);
+            let _ = write!(text, " {}={}@{tag}:{}", group.id, group.count, self.called(&group.template.provider));
+        }
+        text
+    }
+
+    fn listing(&mut self, listing: &Listing) -> String {
+        let mut text = String::from(if listing.complete { "complete" } else { "partial" });
+        for resource in &listing.resources {
+            let tag = resource.template.as_ref().map(|template| format!("@{}", self.tag(template))).unwrap_or_default();
+            let _ = match &resource.key {
+                Some(key) if key.run == "another-run" => {
+                    write!(text, " other:{}/{}={}{tag}", key.slot, key.attempt, resource.lease)
+                }
+                Some(key) => write!(text, " {}/{}={}{tag}", key.slot, key.attempt, resource.lease),
+                None => write!(text, " -={}", resource.lease),
+            };
+        }
+        text
+    }
+
+    pub fn finish(self) -> (Vec<String>, String) {
+        (self.lines, self.scenario)
+    }
+}
+
+fn outcome(result: &Result<Done, Fault>) -> String {
+    let adopted = |yes: bool| if yes { " adopted" } else { "" };
+    match result {
+        Ok(Done::Leased { lease, adopted: yes }) => format!("leased {lease}{}", adopted(*yes)),
+        Ok(Done::Absent) => "absent".into(),
+        Ok(Done::Found { endpoint }) => format!("found {endpoint}"),
+        Ok(Done::Started { session, adopted: yes }) => format!("started {session}{}", adopted(*yes)),
+        Ok(Done::Cancelled) => "cancelled".into(),
+        Ok(Done::Destroyed) => "destroyed".into(),
+        Err(Fault::NotReady { reason }) => format!("not-ready {reason:?}"),
+        Err(Fault::Retryable { reason, retry_after_ms: None }) => format!("retryable {reason:?}"),
+        Err(Fault::Retryable { reason, retry_after_ms: Some(ms) }) => format!("retryable {reason:?} {ms}ms"),
+        Err(Fault::Permanent { reason }) => format!("permanent {reason:?}"),
+        Err(Fault::Ambiguous { reason }) => format!("ambiguous {reason:?}"),
+    }
+}
+
+fn observed(observation: &Observation) -> String {
+    match observation {
+        Observation::Progress(progress) => format!("progress {}", progress.code()),
+        Observation::Output(_) => "output".into(),
+        Observation::Joined => "joined".into(),
+        Observation::Failed { reason, permanent: false, .. } => format!("failed {reason:?}"),
+        Observation::Failed { reason, permanent: true, .. } => format!("failed {reason:?} permanent"),
+        Observation::Closed { exit: None } => "closed".into(),
+        Observation::Closed { exit: Some(exit) } => format!("closed {exit:?}"),
+    }
+}
+
+/// Milliseconds as `1.500 s`.
+fn seconds(ms: Millis) -> String {
+    format!("{}.{:03} s", ms / 1_000, ms % 1_000)
+}
