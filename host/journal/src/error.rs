@@ -146,7 +146,7 @@ pub enum Mismatch {
         /// What is there instead.
         label: &'static str,
     },
-    /// The start itself is there after the end.
+    /// After an end only another start can follow.
     #[error("{label} after the end")]
     Ended {
         /// What is there instead.
