@@ -155,6 +155,15 @@ pub(crate) struct Compared<'a> {
     pub against: &'a Against,
 }
 
+impl Compared<'_> {
+    fn is_same_decider(&self) -> bool {
+        match self.against {
+            Against::Recorded => true,
+            Against::Other(other) => other.digest == self.asked.decider,
+        }
+    }
+}
+
 impl Contrast {
     /// Whether all that was compared is the same.
     pub fn is_same(&self) -> bool {
@@ -188,8 +197,8 @@ impl Contrast {
         self.passes += 1;
         let before = self.differing_decisions;
         let whole = match pass.against {
-            Against::Recorded => self.strict(pass, &name),
-            Against::Other(rules) => self.judged(pass, rules, &name),
+            Against::Other(other) if !pass.is_same_decider() => self.judged(pass, &other.rules, &name),
+            Against::Recorded | Against::Other(_) => self.strict(pass, &name),
         };
         let whole: Vec<FieldDifference> = whole.into_iter().collect();
         if self.differing_decisions > before || !whole.is_empty() {
@@ -301,8 +310,7 @@ impl Contrast {
         if recorded.wake_at_ms != other.wake_at_ms {
             return Some(whole("wake-at", instant(recorded.wake_at_ms), instant(other.wake_at_ms)));
         }
-        let strict = matches!(pass.against, Against::Recorded);
-        (strict && !in_order).then(|| whole("order", columns(recorded), columns(other)))
+        (pass.is_same_decider() && !in_order).then(|| whole("order", columns(recorded), columns(other)))
     }
 
     fn tally(&mut self, key: (String, String, Leaning), node: Option<u32>, seq: u64) {

@@ -2,8 +2,8 @@
 
 use std::io::BufRead;
 
-use decider::{Plan, Rule, Snapshot};
-use engine::io::DeciderFailure;
+use decider::{Plan, Snapshot};
+use engine::io::{DeciderFailure, DeciderIdentity};
 
 use crate::compare::{Compared, Contrast};
 use crate::error::ReplayError;
@@ -15,8 +15,9 @@ use crate::walk::{Step, Walk};
 pub enum Against {
     /// Those that were recorded: their plans have to come out bit for bit.
     Recorded,
-    /// Another decider, with these rules. Its plans are compared; the recorded ones are folded.
-    Other(Vec<Rule>),
+    /// This decider. Where it is another one than the recorded, its plans are compared with the recorded ones; these are
+    /// what is folded.
+    Other(DeciderIdentity),
 }
 
 /// What a replay found.

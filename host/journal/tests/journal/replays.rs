@@ -4,6 +4,10 @@ use journal::{Against, Leaning, Mismatch, Reader, ReplayError, Walk, Writer};
 
 use crate::fixture::{again, native, story};
 
+fn other(rules: Vec<decider::Rule>) -> Against {
+    Against::Other(engine::io::DeciderIdentity { digest: "other".into(), rules })
+}
+
 fn rules() -> Vec<decider::Rule> {
     decider::describe().rules
 }
@@ -39,13 +43,13 @@ fn a_run_is_the_same_again() {
     assert_eq!(contrast.recorded, contrast.other);
     assert!(contrast.recorded.creates > 0 && contrast.recorded.destroys > 0);
     // The same decider by another name is no other decider.
-    assert!(again(&bytes, &Against::Other(rules()), native).unwrap().contrast.is_same());
+    assert!(again(&bytes, &other(rules()), native).unwrap().contrast.is_same());
 }
 
 #[test]
 fn another_decider_is_judged_field_by_field_on_the_recorded_history() {
     let bytes = story(native);
-    let replay = again(&bytes, &Against::Other(rules()), |snapshot| Ok(reaper(snapshot))).unwrap();
+    let replay = again(&bytes, &other(rules()), |snapshot| Ok(reaper(snapshot))).unwrap();
     let contrast = &replay.contrast;
     assert!(!contrast.is_same());
     let first = &contrast.differences[0];
@@ -70,7 +74,7 @@ fn rules_are_compared_by_their_ids() {
     let bytes = story(native);
     let mut renamed = rules();
     renamed[12].id = "X12".into();
-    let contrast = again(&bytes, &Against::Other(renamed), native).unwrap().contrast;
+    let contrast = again(&bytes, &other(renamed), native).unwrap().contrast;
     let groups = contrast.groups();
     assert_eq!(groups.len(), 1);
     assert_eq!((groups[0].recorded.as_str(), groups[0].other.as_str()), ("R12 create-lease", "X12 create-lease"));
@@ -84,7 +88,7 @@ fn rules_are_compared_by_their_ids() {
         plan.decisions.rule.iter_mut().for_each(|rule| *rule = (*rule + count - 1) % count);
         Ok(plan)
     };
-    assert!(again(&bytes, &Against::Other(turned.clone()), turn).unwrap().contrast.is_same());
+    assert!(again(&bytes, &other(turned.clone()), turn).unwrap().contrast.is_same());
     // Bit for bit they are not.
     assert!(!again(&bytes, &Against::Recorded, turn).unwrap().contrast.is_same());
 }
@@ -104,7 +108,7 @@ fn directions_are_named() {
             }
             Ok(plan)
         };
-        again(&bytes, &Against::Other(rules()), answer).unwrap().contrast
+        again(&bytes, &other(rules()), answer).unwrap().contrast
     };
     let lazy = with(Verb::DestroyLease, Verb::Hold, 5);
     assert_eq!(lazy.groups()[0].leaning, Leaning::FewerDestroys);
@@ -152,9 +156,9 @@ fn invalid_plans_are_recorded_as_they_came() {
     let bytes = story(uneven);
     let same = again(&bytes, &Against::Recorded, uneven).unwrap();
     assert!(same.contrast.is_same() && same.contrast.passes > 0);
-    let other = again(&bytes, &Against::Recorded, native).unwrap().contrast;
-    assert_eq!(other.differences[0].fields[0].field, "columns");
-    let judged = again(&bytes, &Against::Other(rules()), native).unwrap().contrast;
+    let found = again(&bytes, &Against::Recorded, native).unwrap().contrast;
+    assert_eq!(found.differences[0].fields[0].field, "columns");
+    let judged = again(&bytes, &other(rules()), native).unwrap().contrast;
     assert_eq!(judged.groups()[0].recorded, "failure invalid-plan");
 }
 
@@ -195,13 +199,13 @@ fn an_engine_that_does_something_else_is_noticed() {
     let first = first.unwrap();
     let without = forged(&bytes, |seq, _, _| seq != first);
     assert!(matches!(mismatch(&without).1, Mismatch::Output { .. }));
-    let other = forged(&bytes, |_, entry, _| {
+    let renumbered = forged(&bytes, |_, entry, _| {
         if let Entry::Dispatch { id, .. } = entry {
             id.sequence += 1;
         }
         true
     });
-    assert_eq!(mismatch(&other).0, first);
+    assert_eq!(mismatch(&renumbered).0, first);
     let later = forged(&bytes, |seq, _, at_ms| {
         *at_ms += u64::from(seq > 3) * 40_000_000;
         true
