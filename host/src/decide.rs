@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use decider::{Plan, Snapshot};
+use decider::{Description, Plan, Snapshot};
 use engine::io::{DeciderFailure, DeciderIdentity};
 
 use crate::sandbox::{DeciderThread, Limits, LoadError, LoadedDecider, Sandbox};
@@ -13,6 +13,11 @@ use crate::sandbox::{DeciderThread, Limits, LoadError, LoadedDecider, Sandbox};
 pub trait Decider: Send + Sync {
     /// Which it is, and which rules it may cite.
     fn identity(&self) -> DeciderIdentity;
+
+    /// What it says of itself, for people.
+    fn description(&self) -> Description {
+        Description { rules: self.identity().rules, ..Description::default() }
+    }
 
     /// One plan for one snapshot; nothing else may influence it.
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure>;
@@ -26,6 +31,10 @@ pub struct NativeDecider;
 impl Decider for NativeDecider {
     fn identity(&self) -> DeciderIdentity {
         DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+    }
+
+    fn description(&self) -> Description {
+        decider::describe()
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {
@@ -65,6 +74,10 @@ impl SandboxedDecider {
 impl Decider for SandboxedDecider {
     fn identity(&self) -> DeciderIdentity {
         DeciderIdentity { digest: self.decider.digest().into(), rules: self.decider.description().rules.clone() }
+    }
+
+    fn description(&self) -> Description {
+        self.decider.description().clone()
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {

@@ -2,6 +2,8 @@
 //! engine under its checkers, the repository's own files.
 
 pub mod build;
+pub mod histories;
+pub mod random;
 pub mod scenario;
 pub mod session;
 pub mod snapshots;

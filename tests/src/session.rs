@@ -1,13 +1,16 @@
 //! A driver under its checkers: every input is one step, every step is checked against S1–S15.
 
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use decider::{Plan, Snapshot};
-use engine::driver::{Driver, DriverError};
+use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, NodeId, OperationId};
 use engine::invariants::{Step, Violation, check_settled, check_step, check_subset};
 use engine::io::{DeciderFailure, Done, Input, Operation, Output, Request};
+use journal::{Draft, Recorder, WriteError, Writer};
 
 /// How plans are made.
 pub type Decide = Box<dyn FnMut(&Snapshot) -> Result<Plan, DeciderFailure>>;
@@ -36,13 +39,64 @@ pub struct Session {
     /// Decisions wait until [`Session::answer`].
     pub slow: bool,
     waiting: VecDeque<(u64, Arc<Snapshot>)>,
+    recording: Option<Recording>,
+}
+
+/// The journal of a session. Clones share it.
+#[derive(Clone)]
+pub struct Recording {
+    recorder: Rc<RefCell<Recorder>>,
+    writer: Rc<RefCell<Writer<Vec<u8>>>>,
+    last_ms: Rc<Cell<u64>>,
+}
+
+impl Recording {
+    /// The journal of a driver that was just made with this configuration.
+    pub fn of(config: &DriverConfig) -> Result<Self, WriteError> {
+        let (recorder, start) = Recorder::start(config, &decider::describe());
+        let mut writer = Writer::new(Vec::new());
+        writer.append(0, &start.entry())?;
+        Ok(Recording {
+            recorder: Rc::new(RefCell::new(recorder)),
+            writer: Rc::new(RefCell::new(writer)),
+            last_ms: Rc::default(),
+        })
+    }
+
+    fn append(&self, at_ms: u64, draft: Option<Draft>) {
+        self.last_ms.set(at_ms);
+        if let Some(draft) = draft {
+            // A record of a test is never too long, and memory does not fail.
+            let _ = self.writer.borrow_mut().append(at_ms, &draft.entry());
+        }
+    }
+
+    /// Its bytes so far, with an end mark.
+    pub fn ended(&self) -> Vec<u8> {
+        let end = self.recorder.borrow().end();
+        self.append(self.last_ms.get(), Some(end));
+        self.writer.borrow_mut().get_mut().clone()
+    }
 }
 
 impl Session {
     /// A session with the native decider.
     pub fn new(driver: Driver) -> Self {
         let decide: Decide = Box::new(|snapshot| Ok(decider::reconcile(snapshot)));
-        Session { driver, now_ms: 0, decide, violations: Vec::new(), slow: false, waiting: VecDeque::new() }
+        Session {
+            driver,
+            now_ms: 0,
+            decide,
+            violations: Vec::new(),
+            slow: false,
+            waiting: VecDeque::new(),
+            recording: None,
+        }
+    }
+
+    /// Writes from now on what is folded and decided.
+    pub fn record(&mut self, recording: &Recording) {
+        self.recording = Some(recording.clone());
     }
 
     /// Feeds one input, and the decisions it asks for.
@@ -82,11 +136,18 @@ impl Session {
 
     fn step(&mut self, input: Input, came: &mut Came) {
         let before = self.driver.state().clone();
-        if let Err(error) = self.driver.handle(input.clone(), self.now_ms) {
-            came.errors.push(error);
+        let folded = self.driver.handle(input.clone(), self.now_ms);
+        if let Some(recording) = &self.recording {
+            let draft = recording.recorder.borrow_mut().folded(input.clone(), folded.as_ref().err());
+            recording.append(self.now_ms, draft);
         }
+        came.errors.extend(folded.err());
         let mut outputs = Vec::new();
         while let Some(output) = self.driver.poll_output() {
+            if let Some(recording) = &self.recording {
+                let draft = recording.recorder.borrow_mut().output(&output);
+                recording.append(self.now_ms, draft);
+            }
             outputs.push(output);
         }
         let step = Step { before: &before, input: &input, outputs: &outputs, after: self.driver.state() };

@@ -330,7 +330,8 @@ fn s7(step: &Changed<'_>, found: &mut Found) {
             && before.lease.is_some()
             && before.retry.ambiguous.as_ref().is_some_and(|doubt| doubt.absences + 1 >= crate::fold::ADOPTION_TRIES)
             && ended.as_ref().is_some_and(|(done, result)| *done == kind && result.is_err());
-        let settled = given_up || matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);
+        let settled = given_up
+            || matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);
         if !settled {
             broken(found, "S7", format!("the doubt about a {} of {} was forgotten", kind.label(), slot.name));
         }

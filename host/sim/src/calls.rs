@@ -86,7 +86,9 @@ impl Sim<'_> {
                 };
                 self.fails(operation, latency, fault);
             }
-            FaultKind::Refused => self.after(latency, perform(operation, Mode::Fails(Fault::permanent("no permission")))),
+            FaultKind::Refused => {
+                self.after(latency, perform(operation, Mode::Fails(Fault::permanent("no permission"))))
+            }
             FaultKind::SlowCall => self.after(allowed * 3 / 4, perform(operation, Mode::Plain)),
             FaultKind::DestroyFailsTwenty => {
                 if let Request::DestroyLease { lease } = &operation.request {
@@ -148,7 +150,9 @@ impl Sim<'_> {
         let lingers = if let Mode::Lingers(ms) = mode { ms } else { 0 };
         let unexpected = matches!(mode, Mode::Unexpected) || host != self.host;
         let result = match &mode {
-            Mode::Fails(Fault::Permanent { .. }) if self.holds(&operation) => self.effect(&operation, sent, host, false, 0),
+            Mode::Fails(Fault::Permanent { .. }) if self.holds(&operation) => {
+                self.effect(&operation, sent, host, false, 0)
+            }
             Mode::Fails(fault) => Err(fault.clone()),
             _ => self.effect(&operation, sent, host, unexpected, lingers),
         };
@@ -193,7 +197,14 @@ impl Sim<'_> {
         }
     }
 
-    fn effect(&mut self, operation: &Operation, sent: Millis, host: u64, excused: bool, lingers: u64) -> Result<Done, Fault> {
+    fn effect(
+        &mut self,
+        operation: &Operation,
+        sent: Millis,
+        host: u64,
+        excused: bool,
+        lingers: u64,
+    ) -> Result<Done, Fault> {
         let now = self.now;
         match &operation.request {
             Request::CreateLease(request) => {
@@ -204,7 +215,8 @@ impl Sim<'_> {
             Request::StartBootstrap { lease, endpoint, .. } => {
                 let (number, adopted, joined) = self.world.start(operation, lease, endpoint, host, now)?;
                 if joined {
-                    let report = Event::Report { number, attempt: operation.id.attempt, observation: Observation::Joined };
+                    let report =
+                        Event::Report { number, attempt: operation.id.attempt, observation: Observation::Joined };
                     self.after(50, report);
                 } else if !adopted {
                     self.script(number, operation);
@@ -234,7 +246,9 @@ impl Sim<'_> {
             self.count(fault, Some(&operation.key.slot));
         }
         match fault {
-            Some(FaultKind::Invisible) => birth.invisible_ms = self.choices.span_ms(invisible_most / 2).min(invisible_most),
+            Some(FaultKind::Invisible) => {
+                birth.invisible_ms = self.choices.span_ms(invisible_most / 2).min(invisible_most)
+            }
             Some(FaultKind::EndpointLate) => {
                 let endpoint_ms = self.people.policy.stages.endpoint_ms;
                 birth.no_endpoint_ms = match self.choices.below(4) {

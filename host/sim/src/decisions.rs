@@ -117,7 +117,9 @@ impl Sim<'_> {
                 let (now, soonest) = (snapshot.now_ms, soonest);
                 self.broken(
                     "S11",
-                    format!("the plan for the instant {now} differs at {later}, though nothing is due before {soonest}"),
+                    format!(
+                        "the plan for the instant {now} differs at {later}, though nothing is due before {soonest}"
+                    ),
                 );
                 break;
             }
@@ -147,7 +149,9 @@ impl Sim<'_> {
             }
             self.last_rule[node] = rule;
             let blame = self.blame.get(node).copied().unwrap_or(0);
-            if let Some(count) = self.tally.rules.get_mut(usize::from(rule)).and_then(|row| row.get_mut(usize::from(blame))) {
+            if let Some(count) =
+                self.tally.rules.get_mut(usize::from(rule)).and_then(|row| row.get_mut(usize::from(blame)))
+            {
                 *count += 1;
             }
             if holds && decisions.hold[at] == HoldKind::Steady.code() && self.phase == Phase::Faulty {

@@ -105,7 +105,8 @@ impl Sim<'_> {
             FaultKind::CountUp => {
                 let more = 1 + self.choices.below(3);
                 if let Some(group) = shape.groups.get_mut(at) {
-                    group.count = (group.count + more.min(u32::try_from(room).unwrap_or(0))).min(limit.max(group.count));
+                    group.count =
+                        (group.count + more.min(u32::try_from(room).unwrap_or(0))).min(limit.max(group.count));
                 }
             }
             FaultKind::CountDown => {
@@ -119,7 +120,8 @@ impl Sim<'_> {
                     let first = self.people.fleet.groups.iter().position(|known| known.id == group.id).unwrap_or(0);
                     let (one, other) = (self.people.fleet.groups.get(first), self.people.other.get(first));
                     if let (Some(one), Some(other)) = (one, other) {
-                        group.template = if group.template == one.template { other.clone() } else { one.template.clone() };
+                        group.template =
+                            if group.template == one.template { other.clone() } else { one.template.clone() };
                     }
                 }
             }

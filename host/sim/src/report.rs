@@ -7,9 +7,18 @@ use crate::tally::Tally;
 
 /// Faults of the full menu that the engine alone cannot show; said in every report, so that nobody takes them for tested.
 pub const NOT_COVERED: &[(&str, &str)] = &[
-    ("journal-tail-lost", "the un-synced tail of a durable journal: what survives a crash here is the fence of attempt ids"),
-    ("swap-candidate", "a swap to a decider with other rules, shadowing and falling back: a swap here is to the same decider"),
-    ("adopt-from-a-lie", "a listing at the restart that claims to be complete and is not: nothing durable contradicts it yet"),
+    (
+        "journal-tail-lost",
+        "the un-synced tail of a durable journal: what survives a crash here is the fence of attempt ids",
+    ),
+    (
+        "swap-candidate",
+        "a swap to a decider with other rules, shadowing and falling back: a swap here is to the same decider",
+    ),
+    (
+        "adopt-from-a-lie",
+        "a listing at the restart that claims to be complete and is not: nothing durable contradicts it yet",
+    ),
     ("provider-seen-through-http", "real status codes and bodies: calls are classified before they reach the engine"),
 ];
 
@@ -24,7 +33,8 @@ pub fn table(tally: &Tally, rules: &[String]) -> String {
     text.push('\n');
     for column in 0..=FAULTS {
         let fault = column.checked_sub(1).and_then(|at| FaultKind::ALL.get(at));
-        let injected = fault.map_or_else(|| "-".into(), |fault| short(tally.faults.get(*fault as usize).copied().unwrap_or(0)));
+        let injected =
+            fault.map_or_else(|| "-".into(), |fault| short(tally.faults.get(*fault as usize).copied().unwrap_or(0)));
         let _ = write!(text, "{:width$} {injected:>8}", fault.map_or("none", |fault| fault.label()));
         for at in 0..rules.len() {
             let count = tally.rules.get(at).and_then(|row| row.get(column)).copied().unwrap_or(0);

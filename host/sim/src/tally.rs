@@ -50,7 +50,11 @@ impl Tally {
 
     /// Faults that never happened.
     pub fn faults_not_exercised(&self) -> Vec<FaultKind> {
-        FaultKind::ALL.iter().copied().filter(|fault| self.faults.get(*fault as usize).is_none_or(|n| *n == 0)).collect()
+        FaultKind::ALL
+            .iter()
+            .copied()
+            .filter(|fault| self.faults.get(*fault as usize).is_none_or(|n| *n == 0))
+            .collect()
     }
 
     /// Indices of rules that never decided.

@@ -201,7 +201,13 @@ impl World {
 
     /// A create takes effect. A keyed provider holds one resource a key; a windowed one looks for the label among what it
     /// shows, and makes another when it sees none.
-    pub fn create(&mut self, operation: &Operation, template: &Arc<Template>, birth: Birth, now: Millis) -> (LeaseId, bool) {
+    pub fn create(
+        &mut self,
+        operation: &Operation,
+        template: &Arc<Template>,
+        birth: Birth,
+        now: Millis,
+    ) -> (LeaseId, bool) {
         let provider = self.provider(&operation.provider);
         let key = &operation.key;
         let shown = |resource: &Resource| match self.promise(provider) {
@@ -217,15 +223,22 @@ impl World {
     /// Whether another attempt's resource, that nobody may have forgotten, still lives for this slot.
     pub fn predecessor(&self, key: &ExternalKey) -> Option<&Resource> {
         self.live.iter().find(|resource| {
-            let other = resource.key.as_ref().is_some_and(|other| {
-                other.attempt != key.attempt && other.slot == key.slot && other.run == key.run
-            });
+            let other = resource
+                .key
+                .as_ref()
+                .is_some_and(|other| other.attempt != key.attempt && other.slot == key.slot && other.run == key.run);
             other && !resource.excused
         })
     }
 
     /// What a call other than a create or a start does.
-    pub fn perform(&mut self, operation: &Operation, lingers_ms: u64, listing: Option<ListingFault>, now: Millis) -> Result<Done, Fault> {
+    pub fn perform(
+        &mut self,
+        operation: &Operation,
+        lingers_ms: u64,
+        listing: Option<ListingFault>,
+        now: Millis,
+    ) -> Result<Done, Fault> {
         let gone = || Err(Fault::retryable("404: no such resource"));
         match &operation.request {
             Request::SettleCreate(request) => self.settle(&request.key, listing, now),
@@ -307,7 +320,14 @@ impl World {
     }
 
     /// A bootstrap starts, or the running one is adopted: its number, whether it ran, whether it has joined already.
-    pub fn start(&mut self, operation: &Operation, lease: &str, endpoint: &str, host: u64, now: Millis) -> Result<(u64, bool, bool), Fault> {
+    pub fn start(
+        &mut self,
+        operation: &Operation,
+        lease: &str,
+        endpoint: &str,
+        host: u64,
+        now: Millis,
+    ) -> Result<(u64, bool, bool), Fault> {
         let Some(at) = self.leased(lease) else { return Err(Fault::retryable("404: no such resource")) };
         self.check_label(at, operation);
         let number = self.number();

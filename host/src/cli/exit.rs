@@ -16,6 +16,8 @@ pub enum ExitCode {
     Usage = 2,
     /// Not in time (`up --until-converged --timeout`).
     Timeout = 3,
+    /// A replay decided something else than what was recorded.
+    Diverged = 6,
 }
 
 /// The exit codes as `--help` shows them.
@@ -24,7 +26,8 @@ Exit codes:
   0  it worked
   1  it failed
   2  the command line or an input file is wrong; nothing was started or changed
-  3  not in time";
+  3  not in time
+  6  a replay decided something else than what was recorded";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {

@@ -4,7 +4,9 @@ mod completions;
 mod decider;
 mod exit;
 mod forecast;
+mod journal;
 mod plan;
+mod replay;
 mod schema;
 mod table;
 mod terminal;
@@ -50,6 +52,11 @@ pub enum Verb {
     /// Look at a decider, or ask it
     #[command(subcommand)]
     Decider(decider::DeciderVerb),
+    /// Decide a recorded history again: the same plans, or what another decider would have done
+    Replay(replay::ReplayArgs),
+    /// Look at a journal: what happened, whether it is sound
+    #[command(subcommand)]
+    Journal(journal::JournalVerb),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Serve a page that says who it is (for the examples)
@@ -74,6 +81,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Validate(args) => validate::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
+        Verb::Replay(args) => replay::run(&args, &terminal),
+        Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),
     };

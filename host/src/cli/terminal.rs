@@ -90,6 +90,14 @@ impl Terminal {
         console::Style::new().force_styling(self.out_color)
     }
 
+    /// Says something to standard error that is no failure: for people only.
+    pub fn warn(&self, text: &str) {
+        if !self.is_json() {
+            let style = console::Style::new().force_styling(self.err_color);
+            let _ = writeln!(std::io::stderr().lock(), "{}: {}", style.yellow().bold().apply_to("note"), escape(text));
+        }
+    }
+
     /// Writes a failure to standard error: for people, or as one line of JSON. Nobody may be left to read it.
     pub fn print_failure(&self, failure: &Failure) {
         if let Some(text) = self.failure_text(failure) {

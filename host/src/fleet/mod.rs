@@ -30,7 +30,7 @@ pub use group::{DEFAULT_JOIN_INTERVAL_MS, DEFAULT_JOIN_TIMEOUT_MS, DEFAULT_PROVI
 pub use policy::MAX_NODES;
 pub use render::{ErrorReport, ErrorReportEntry, render, report};
 pub use source::MAX_FILE_BYTES;
-pub(crate) use source::{position, read_bytes};
+pub(crate) use source::{open_regular, position, read_bytes};
 
 use crate::backends::{Backend, TemplateError};
 use walk::{Field, Section, Walk};

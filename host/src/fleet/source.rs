@@ -26,6 +26,22 @@ pub fn read(path: &Path) -> Result<String, FleetError> {
 /// The bytes of a regular file of at most `limit_bytes`.
 pub(crate) fn read_bytes(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, FleetError> {
     let unreadable = |error: std::io::Error| FleetError::Unreadable { path: path.into(), source: Arc::new(error) };
+    let (file, size) = open(path, limit_bytes)?;
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > limit_bytes {
+        return Err(FleetError::TooLarge { path: path.into(), size_bytes: bytes.len() as u64, limit_bytes });
+    }
+    Ok(bytes)
+}
+
+/// A regular file of any size, to be read bit by bit.
+pub(crate) fn open_regular(path: &Path) -> Result<File, FleetError> {
+    open(path, u64::MAX).map(|(file, _)| file)
+}
+
+fn open(path: &Path, limit_bytes: u64) -> Result<(File, u64), FleetError> {
+    let unreadable = |error: std::io::Error| FleetError::Unreadable { path: path.into(), source: Arc::new(error) };
     // Looked at before it is opened, because opening a device can do things; and again after, because it may have been swapped.
     regular(path, &std::fs::metadata(path).map_err(unreadable)?, limit_bytes)?;
     let file: File = OpenOptions::new()
@@ -34,12 +50,7 @@ pub(crate) fn read_bytes(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Fleet
         .open(path)
         .map_err(unreadable)?;
     let size = regular(path, &file.metadata().map_err(unreadable)?, limit_bytes)?;
-    let mut bytes = Vec::with_capacity(size as usize + 1);
-    file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > limit_bytes {
-        return Err(FleetError::TooLarge { path: path.into(), size_bytes: bytes.len() as u64, limit_bytes });
-    }
-    Ok(bytes)
+    Ok((file, size))
 }
 
 fn regular(path: &Path, found: &Metadata, limit_bytes: u64) -> Result<u64, FleetError> {

@@ -1,7 +1,8 @@
-//! What has to outlive the host (SPEC 5, S1, S3). So far that is the fence of attempt ids; the whole journal will stand behind the
-//! same trait.
+//! What has to outlive the host (SPEC 5, S1, S3): the fence of attempt ids, and, where it is asked for, the whole history
+//! (SPEC 12).
 
 mod fence;
+mod file;
 mod state_dir;
 
 use std::io;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use engine::record::Record;
 
 pub use fence::{FileFence, SCHEMA};
+pub(crate) use file::lock;
+pub use file::{Continued, JournalFile};
 pub use state_dir::StateDir;
 
 /// Keeps records. An error is fatal for the host: what was announced may not be durable.
@@ -57,6 +60,44 @@ pub enum JournalError {
         found: u64,
         /// The newest known one.
         known: u64,
+    },
+    /// A journal file cannot be continued.
+    #[error("{}: {error}; look at it with `homeostat journal verify`, or name another file", path.display())]
+    History {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ::journal::ReadError,
+    },
+    /// A journal file belongs to another run.
+    #[error("{} is the journal of the run {found:?}, not of {expected:?}: name another file", path.display())]
+    OtherRun {
+        /// Which file.
+        path: PathBuf,
+        /// Its run.
+        found: String,
+        /// The host's run.
+        expected: String,
+    },
+    /// A journal is a regular file.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// Another process writes the journal file.
+    #[error("{} is being written by another process", path.display())]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A record could not be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: ::journal::WriteError,
     },
     /// Another host uses the directory.
     #[error("{} is in use by process {holder}; stop it, or choose another state directory", path.display())]

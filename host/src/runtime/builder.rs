@@ -19,7 +19,7 @@ use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, OutputWatcher};
-use crate::journal::{FileFence, Journal, MemoryJournal, StateDir};
+use crate::journal::{FileFence, Journal, JournalFile, MemoryJournal, StateDir};
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
@@ -37,6 +37,7 @@ pub struct HostBuilder {
     clock: Option<Clock>,
     watcher: Option<OutputWatcher>,
     state: State,
+    history: Option<JournalFile>,
     shape: Option<ClusterShape>,
 }
 
@@ -58,6 +59,7 @@ impl HostBuilder {
             clock: None,
             watcher: None,
             state: State::Memory,
+            history: None,
             shape: None,
         }
     }
@@ -113,6 +115,12 @@ impl HostBuilder {
         self
     }
 
+    /// Records all that the driver folds and decides, to be replayed (SPEC 12).
+    pub fn history(mut self, file: JournalFile) -> Self {
+        self.history = Some(file);
+        self
+    }
+
     /// A clock of the caller's own, for tests.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
@@ -140,19 +148,23 @@ impl HostBuilder {
             State::Journal(journal) => journal,
             State::Dir(path) => Box::new(FileFence::open(StateDir::open(path)?, &self.run)?),
         };
-        let driver = Driver::new(DriverConfig {
+        let config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
             decider: decider.identity(),
             next_attempt: journal.next_attempt(),
             epoch: journal.starts_before(),
-        })
-        .map_err(driver_error)?;
+        };
+        let driver = Driver::new(config.clone()).map_err(driver_error)?;
         let (sender, events) = mpsc::channel(EVENTS);
         let limit = self.intervals.listing_limit;
         let executor = Executor::with(self.backends.clone(), sender, self.watcher, limit);
         let clock = self.clock.unwrap_or_else(Clock::system);
+        let mut history = self.history;
+        if let Some(history) = &mut history {
+            history.start(&config, &decider.description(), clock.now_ms())?;
+        }
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
         let (event_sender, _) = broadcast::channel(BROADCAST);
         let (commands, waiting) = mpsc::channel(16);
@@ -161,6 +173,7 @@ impl HostBuilder {
             executor: executor.clone(),
             decider,
             journal,
+            history,
             clock,
             intervals: self.intervals,
             backends: self.backends.clone(),

@@ -19,7 +19,7 @@ use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, ExecutorEvent, panic_words};
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalFile};
 
 /// How long a host whose take-down is cut short waits for running operations.
 const HURRY: Duration = Duration::from_millis(500);
@@ -33,6 +33,7 @@ pub(super) struct Parts {
     pub executor: Executor,
     pub decider: Arc<dyn Decider>,
     pub journal: Box<dyn Journal>,
+    pub history: Option<JournalFile>,
     pub clock: Clock,
     pub intervals: Intervals,
     pub backends: BTreeMap<String, Arc<dyn Backend>>,
@@ -77,6 +78,10 @@ impl Runtime {
         };
         self.publish();
         cycled?;
+        let now = self.now_ms();
+        if let Some(history) = &mut self.parts.history {
+            history.end(now)?;
+        }
         let view = Arc::new(self.parts.driver.view());
         Ok(Farewell { view, given_up, unlisted: self.ending.unlisted() })
     }
@@ -213,7 +218,12 @@ impl Runtime {
             };
             let now = self.now_ms();
             self.last_step_ms = now;
-            match self.parts.driver.handle(input, now) {
+            let given = self.parts.history.is_some().then(|| input.clone());
+            let said = self.parts.driver.handle(input, now);
+            if let (Some(history), Some(input)) = (&mut self.parts.history, given) {
+                history.folded(input, said.as_ref().err(), now)?;
+            }
+            match said {
                 Ok(()) => {}
                 Err(DriverError::Shape(error)) => refused = Some(HostError::Shape(error)),
                 Err(restless @ DriverError::NeverBlocks { .. }) => {
@@ -235,8 +245,11 @@ impl Runtime {
         let mut unsynced = false;
         while let Some(output) = self.parts.driver.poll_output() {
             if unsynced && !matches!(output, Output::Record(_)) {
-                self.parts.journal.sync()?;
+                self.sync()?;
                 unsynced = false;
+            }
+            if let Some(history) = &mut self.parts.history {
+                history.output(&output, self.last_step_ms)?;
             }
             match output {
                 Output::Record(record) => {
@@ -272,7 +285,15 @@ impl Runtime {
             }
         }
         if unsynced {
-            self.parts.journal.sync()?;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), HostError> {
+        self.parts.journal.sync()?;
+        if let Some(history) = &mut self.parts.history {
+            history.sync()?;
         }
         Ok(())
     }

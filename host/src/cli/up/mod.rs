@@ -18,7 +18,7 @@ use super::{ExitCode, Failure, Terminal};
 use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
-use crate::journal::{FileFence, StateDir};
+use crate::journal::{FileFence, JournalFile, StateDir};
 use crate::runtime::{Farewell, Host, HostError, HostHandle, Shutdown};
 use follow::{Edit, Follow};
 use screen::Screen;
@@ -44,14 +44,21 @@ pub struct UpArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// Record all that happens in this file, to be replayed; one that exists is continued.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub journal: Option<PathBuf>,
 }
 
 /// Runs `up` until it is told to stop.
 pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
     let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
+    let history = match &args.journal {
+        Some(path) => Some(JournalFile::open(path, &fleet.shape.run).map_err(super::journal::unusable)?),
+        None => None,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(up(args, terminal, fleet, decider));
+    let ended = runtime.block_on(up(args, terminal, fleet, decider, history));
     // A call that hangs must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
@@ -64,7 +71,13 @@ enum Stop {
     Asked(&'static str),
 }
 
-async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: SandboxedDecider) -> Result<ExitCode, Failure> {
+async fn up(
+    args: &UpArgs,
+    terminal: &Terminal,
+    fleet: Fleet,
+    decider: SandboxedDecider,
+    history: Option<JournalFile>,
+) -> Result<ExitCode, Failure> {
     // First of all, so that no signal finds the default: a fleet half made.
     let mut signals = Signals::new()?;
     let dir = state_dir(args.state.as_deref())?.join(&fleet.shape.run);
@@ -79,15 +92,22 @@ async fn up(args: &UpArgs, terminal: &Terminal, fleet: Fleet, decider: Sandboxed
     let mut follow = Follow::start(&args.file, &fleet);
     let mut shape = fleet.shape.clone();
     shape.generation = follow.generation();
-    let builder = Host::builder(&fleet.shape.run)
+    let continued = history.as_ref().map(JournalFile::continued).unwrap_or_default();
+    let mut builder = Host::builder(&fleet.shape.run)
         .shared_backend("process", backend.clone())
         .decider(decider)
         .policy(fleet.policy)
         .journal(fence)
         .shape(shape);
+    if let Some(history) = history {
+        builder = builder.history(history);
+    }
     let host = builder.start().await.map_err(|error| anyhow!(error))?;
 
     let mut screen = Screen::new(terminal, &host);
+    if let Some(path) = args.journal.as_ref().filter(|_| continued.cut_bytes > 0) {
+        screen.note(&format!("{}: cut {} bytes of a torn record off", path.display(), continued.cut_bytes));
+    }
     let ended = match keep(args, &host, &mut follow, &mut signals, &mut screen).await {
         Ok(stop) => end(args, &host, &mut signals, &mut screen, &stop, &backend).await,
         Err(error) => Err(error),
