@@ -64,9 +64,9 @@ front  front-1  a2       bootstrap-running  no     backoff befor…  58s   127.0
     assert_eq!(
         at(50),
         "\
-node     stage              waits for   left  note
-front-0  dormant                              127.…
-front-1  bootstrap-running  backoff b…  58s   127.…"
+node     stage              waits f…  left  note
+front-0  dormant                            127.0…
+front-1  bootstrap-running  backoff…  58s   127.0…"
     );
     assert_eq!(
         at(39),
