@@ -72,8 +72,8 @@ front-1  bootstrap-running  backoff…  58s   127.0…"
         at(39),
         "\
 node     stage              wai…  left…
-front-0  dormant                       …
-front-1  bootstrap-running  bac…  58s  …"
+front-0  dormant                      …
+front-1  bootstrap-running  bac…  58s …"
     );
 }
 
