@@ -40,6 +40,8 @@ pub struct Summary {
     pub desired: usize,
     /// Whether the fleet has the declared shape.
     pub converged: bool,
+    /// Whether all of it is being taken down.
+    pub ending: bool,
 }
 
 impl Row {
@@ -72,5 +74,6 @@ pub fn summary(view: &View) -> Summary {
         ready: view.nodes.iter().filter(|node| node.desired && node.ready).count(),
         desired: view.nodes.iter().filter(|node| node.desired).count(),
         converged: view.converged,
+        ending: false,
     }
 }

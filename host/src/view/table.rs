@@ -10,6 +10,15 @@ use crate::fleet::{cut, escape};
 
 const HEADING: [&str; COLUMNS] = ["group", "node", "attempt", "stage", "ready", "waits for", "left", "note"];
 const COLUMNS: usize = 8;
+const GROUP: usize = 0;
+const ATTEMPT: usize = 2;
+const STAGE: usize = 3;
+const READY: usize = 4;
+const WAITS: usize = 5;
+const NOTE: usize = 7;
+/// How narrow "waits for" and the note become before other columns give way.
+const WAITS_LEAST: usize = 10;
+const NOTE_LEAST: usize = 6;
 /// Notes can be long; the terminal cuts them anyway.
 const NOTE_CHARS: usize = 300;
 
@@ -20,18 +29,20 @@ pub fn table(summary: &Summary, rows: &[Row], width: usize, height: usize, color
     let mut lines = vec![title(summary, &style)];
     if rows.len() + 2 <= height {
         if !rows.is_empty() {
-            lines.extend(columns(rows, &style));
+            lines.extend(columns(rows, width, &style));
         }
     } else {
-        crowded(rows, height.saturating_sub(1), &style, &mut lines);
+        crowded(rows, (width, height.saturating_sub(1)), &style, &mut lines);
     }
     lines.truncate(height);
     lines.iter().map(|line| truncate_str(line, width, "…").into_owned()).collect()
 }
 
 fn title(summary: &Summary, style: &Style) -> String {
-    let Summary { run, generation, ready, desired, converged } = summary;
-    let state = if *converged {
+    let Summary { run, generation, ready, desired, converged, ending } = summary;
+    let state = if *ending {
+        style.clone().magenta().apply_to("being taken down")
+    } else if *converged {
         style.clone().green().apply_to("converged")
     } else {
         style.clone().yellow().apply_to("converging")
@@ -58,18 +69,47 @@ fn cells(row: &Row) -> [String; COLUMNS] {
     ]
 }
 
-fn columns(rows: &[Row], style: &Style) -> Vec<String> {
-    let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
-    let width = |column: usize| {
+/// Which columns there is room for, and how wide each is. "Waits for" gives way first, then what the node's name and
+/// its stage say as well; the note takes what is left.
+fn fit(cells: &[[String; COLUMNS]], width: usize) -> Vec<(usize, usize)> {
+    let widest = |column: usize| {
         let widest = cells.iter().map(|row| measure_text_width(&row[column])).max().unwrap_or_default();
-        widest.max(HEADING[column].len())
+        (column, widest.max(HEADING[column].len()))
     };
-    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
-    let pad = |text: &str, column: usize| {
-        let fill = widths[column].saturating_sub(measure_text_width(text));
-        if column + 1 == COLUMNS { text.to_owned() } else { format!("{text}{}  ", " ".repeat(fill)) }
+    let mut columns: Vec<(usize, usize)> = (0..COLUMNS).map(widest).collect();
+    let note = columns[NOTE].1.min(NOTE_LEAST);
+    let over = |columns: &[(usize, usize)]| {
+        let all: usize = columns.iter().map(|(column, wide)| if *column == NOTE { note } else { wide + 2 }).sum();
+        all.saturating_sub(width)
     };
-    let heading: String = HEADING.iter().enumerate().map(|(column, text)| pad(text, column)).collect();
+    let shrink = |columns: &mut Vec<(usize, usize)>, least: usize| {
+        let over = over(columns);
+        if let Some((_, wide)) = columns.iter_mut().find(|(column, _)| *column == WAITS) {
+            *wide = wide.saturating_sub(over).max(least.min(*wide));
+        }
+    };
+    shrink(&mut columns, WAITS_LEAST);
+    for column in [GROUP, ATTEMPT, READY] {
+        if over(&columns) > 0 {
+            columns.retain(|(other, _)| *other != column);
+        }
+    }
+    shrink(&mut columns, HEADING[NOTE].len());
+    columns
+}
+
+fn columns(rows: &[Row], width: usize, style: &Style) -> Vec<String> {
+    let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
+    let columns = fit(&cells, width);
+    let pad = |text: &str, (column, wide): (usize, usize)| {
+        if column == NOTE {
+            return text.to_owned();
+        }
+        let text = truncate_str(text, wide, "…");
+        let fill = wide.saturating_sub(measure_text_width(&text));
+        format!("{text}{}  ", " ".repeat(fill))
+    };
+    let heading: String = columns.iter().map(|at| pad(HEADING[at.0], *at)).collect();
     let mut lines = vec![style.clone().dim().apply_to(heading.trim_end()).to_string()];
     for (row, cells) in rows.iter().zip(&cells) {
         let state = match row {
@@ -78,12 +118,11 @@ fn columns(rows: &[Row], style: &Style) -> Vec<String> {
             Row { ready: true, .. } => style.clone().green(),
             _ => style.clone().yellow(),
         };
-        let line: String = cells
+        let line: String = columns
             .iter()
-            .enumerate()
-            .map(|(column, text)| {
-                let text = pad(text, column);
-                if matches!(column, 3 | 4) { state.apply_to(text).to_string() } else { text }
+            .map(|at| {
+                let text = pad(&cells[at.0], *at);
+                if matches!(at.0, STAGE | READY) { state.apply_to(text).to_string() } else { text }
             })
             .collect();
         lines.push(line.trim_end().to_owned());
@@ -92,7 +131,7 @@ fn columns(rows: &[Row], style: &Style) -> Vec<String> {
 }
 
 /// More nodes than lines: totals of the groups, then who is not ready.
-fn crowded(rows: &[Row], height: usize, style: &Style, lines: &mut Vec<String>) {
+fn crowded(rows: &[Row], (width, height): (usize, usize), style: &Style, lines: &mut Vec<String>) {
     // In the order of their first node.
     let mut order: Vec<&str> = Vec::new();
     let mut totals: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
@@ -120,7 +159,8 @@ fn crowded(rows: &[Row], height: usize, style: &Style, lines: &mut Vec<String>) 
         lines.push(line);
     }
     if order.len() > groups {
-        lines.push(format!("… and {} more groups", order.len() - groups));
+        let more = order.len() - groups;
+        lines.push(format!("… and {more} more {}", if more == 1 { "group" } else { "groups" }));
     }
     // Failures first; else as they come.
     let mut waiting: Vec<Row> = rows.iter().filter(|row| !row.ready).cloned().collect();
@@ -131,7 +171,7 @@ fn crowded(rows: &[Row], height: usize, style: &Style, lines: &mut Vec<String>) 
         return;
     }
     let shown = if waiting.len() <= room { waiting.len() } else { room - 1 };
-    lines.extend(columns(&waiting[..shown], style));
+    lines.extend(columns(&waiting[..shown], width, style));
     if waiting.len() > shown {
         lines.push(format!("… and {} more not ready", waiting.len() - shown));
     }

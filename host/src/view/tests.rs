@@ -22,7 +22,14 @@ fn row(group: &str, index: usize, ready: bool) -> Row {
 
 fn of(rows: &[Row]) -> Summary {
     let ready = rows.iter().filter(|row| row.ready).count();
-    Summary { run: "web".into(), generation: 3, ready, desired: rows.len(), converged: ready == rows.len() }
+    Summary {
+        run: "web".into(),
+        generation: 3,
+        ready,
+        desired: rows.len(),
+        converged: ready == rows.len(),
+        ending: false,
+    }
 }
 
 #[test]
@@ -40,6 +47,34 @@ front  front-0  a1       dormant            yes                          127.0.0
 front  front-1  a2       bootstrap-running  no     the join probe  58s   127.0.0.1:20001
 api    api-0    -        failed             no     the join probe  58s   exit status 1:\\n\\u{1b}[31m…";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn what_gives_way_in_a_small_window() {
+    let mut rows = vec![row("front", 0, true), row("front", 1, false)];
+    rows[1].waits_for = "backoff before the next attempt".into();
+    let at = |width: usize| table(&of(&rows), &rows, width, 20, false)[1..].join("\n");
+    assert_eq!(
+        at(79),
+        "\
+group  node     attempt  stage              ready  waits for       left  note
+front  front-0  a1       dormant            yes                          127.0…
+front  front-1  a2       bootstrap-running  no     backoff befor…  58s   127.0…"
+    );
+    assert_eq!(
+        at(50),
+        "\
+node     stage              waits f…  left  note
+front-0  dormant                            127.0…
+front-1  bootstrap-running  backoff…  58s   127.0…"
+    );
+    assert_eq!(
+        at(39),
+        "\
+node     stage              wai…  left…
+front-0  dormant                      …
+front-1  bootstrap-running  bac…  58s …"
+    );
 }
 
 #[test]

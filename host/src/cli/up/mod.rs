@@ -196,7 +196,9 @@ async fn end(
         Stop::Asked(name) if args.keep => screen.note(&format!("{name}: leaving the fleet as it is")),
         Stop::Asked(name) => screen.note(&format!("{name}: taking the fleet down; once more to leave it as it is")),
     }
-    screen.ending();
+    if !args.keep {
+        screen.ending();
+    }
     let how = if args.keep { Shutdown::Keep } else { Shutdown::TakeDown };
     let before = host.view();
     let shutdown = host.shutdown(how);

@@ -16,7 +16,7 @@ use super::super::{Failure, Terminal};
 use super::lines::Lines;
 use crate::backends::process::Leftover;
 use crate::runtime::{Farewell, HostEvent, HostHandle};
-use crate::view::{LiveTable, NodeChange, lasting, not_ready, rows, summary, table};
+use crate::view::{LiveTable, NodeChange, Summary, lasting, not_ready, rows, summary, table};
 
 /// How often the table is drawn again, for the times that are running.
 const FRAME: Duration = Duration::from_millis(200);
@@ -139,7 +139,14 @@ impl Screen {
         let Some(live) = &mut self.table else { return };
         let view = self.views.borrow().clone();
         let (width, height) = live.size();
-        let lines = table(&summary(&view), &rows(&view, now_ms()), width, height, self.terminal.out_color);
+        // Nothing is left of the fleet: neither is there a table.
+        let over = self.ending && view.nodes.is_empty();
+        let summary = Summary { ending: self.ending, ..summary(&view) };
+        let lines = if over {
+            Vec::new()
+        } else {
+            table(&summary, &rows(&view, now_ms()), width, height, self.terminal.out_color)
+        };
         let _ = live.draw(&lines);
     }
 
