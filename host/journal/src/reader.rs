@@ -43,6 +43,10 @@ impl<R: BufRead> Reader<R> {
             self.begins_well()?;
         }
         let damaged = |damage| ReadError::Damaged { line: self.line, seq: self.chain.next_seq, damage };
+        if read > MAX_LINE_BYTES && first {
+            let why = format!("its first line is longer than {MAX_LINE_BYTES} bytes");
+            return Err(ReadError::NotAJournal { why });
+        }
         if read > MAX_LINE_BYTES {
             return Err(damaged(Damage::TooLong { seq: self.chain.next_seq }));
         }

@@ -3,6 +3,7 @@
 
 mod decider;
 mod fleet_files;
+mod journal;
 
 use std::fs;
 use std::io::Read;

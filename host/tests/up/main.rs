@@ -6,6 +6,7 @@ mod examples;
 mod failures;
 mod fixture;
 mod interrupted;
+mod journal;
 mod keep;
 mod output;
 mod refused;

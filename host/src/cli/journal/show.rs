@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::super::validate::counted;
 use super::super::{Failure, Terminal};
-use super::text::{lasting_between, short, time_of_day};
+use super::text::{short, since, time_of_day};
 use super::{open, unreadable};
 use crate::fleet::{cut, escape};
 use crate::view::lasting;
@@ -234,11 +234,11 @@ impl Show<'_> {
             Entry::Reserved { below } => format!("attempts below {below} are reserved"),
             Entry::End => "end".into(),
         };
-        let since = format!("+{}", lasting_between(self.started_ms, line.at_ms).trim_start_matches('+'));
+        let since = since(self.started_ms, line.at_ms);
         // The same instant is shown once.
         let time = if self.shown_ms == Some(line.at_ms) { String::new() } else { since };
         self.shown_ms = Some(line.at_ms);
-        format!("{:>6} {time:>9}  {}", line.seq, escape(&cut(&words, 600)))
+        format!("{:>6} {time:>10}  {}", line.seq, escape(&cut(&words, 600)))
     }
 
     fn input(&self, input: &RecordedInput) -> String {

@@ -22,6 +22,12 @@ pub fn lasting_between(from_ms: u64, to_ms: u64) -> String {
     }
 }
 
+/// How long after an instant another one is: `+12.345s`.
+pub fn since(from_ms: u64, at_ms: u64) -> String {
+    let (sign, span) = if at_ms < from_ms { ('-', from_ms - at_ms) } else { ('+', at_ms - from_ms) };
+    format!("{sign}{}.{:03}s", span / 1_000, span % 1_000)
+}
+
 /// A digest, short.
 pub fn short(digest: &str) -> String {
     match digest.char_indices().nth(19) {
