@@ -143,6 +143,12 @@ impl Driver {
                 }
             }
         }
+        if pass.shape_revision != self.shape_revision && !pass.rest.is_empty() {
+            // What is left is about slots that need not be there any more; nothing of it would be applied.
+            pass.rest.clear();
+            pass.partial = true;
+            self.queued = true;
+        }
         while let Some(next) = pass.rest.pop() {
             if next.is_empty() {
                 continue;

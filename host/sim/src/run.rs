@@ -7,7 +7,7 @@ use decider::{Plan, Snapshot};
 use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::{Violation, Watch};
-use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Observation, Operation, OperationStatus, Output, Promise};
+use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output, Promise};
 use engine::policy::Policy;
 use engine::record::Record;
 use engine::shape::{ClusterShape, ShapeError};
@@ -541,6 +541,9 @@ impl<'a> Sim<'a> {
             Output::Decide { call, snapshot } => {
                 self.pass_asked = true;
                 self.decide_on(call, snapshot, inputs);
+            }
+            Output::Notice(Notice::Inconsistent { node, facts }) => {
+                self.broken("L4", format!("the facts of {node} contradict each other and nothing will end that: {facts}"));
             }
             Output::Notice(notice) => {
                 let tracing = self.trace.is_some();
