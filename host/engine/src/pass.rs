@@ -419,7 +419,7 @@ impl Driver {
             _ => return,
         };
         let id = self.next_operation(attempt);
-        let deadline_ms = after(now, self.policy.deadlines.of(kind));
+        let deadline_ms = after(now, self.policy.deadlines.of(kind).max(1));
         let operation = Operation { id, key, provider: template.provider.clone(), request, deadline_ms };
         if let Some(held) = self.node_mut(node) {
             if kind == OperationKind::CreateLease && held.climbs() {
