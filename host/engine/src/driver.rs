@@ -334,6 +334,10 @@ impl Driver {
     pub(crate) fn arm(&mut self, node: NodeId) {
         let now = self.now;
         let Some(slot) = self.state.slots.get_mut(node.0 as usize) else { return };
+        // One that is due at this very instant is still to be fired: whatever else comes at it must not lose it.
+        if slot.armed.is_some_and(|at| at <= now) {
+            return;
+        }
         let next = earliest_after(slot, now);
         if slot.armed != next {
             if let Some(old) = slot.armed {

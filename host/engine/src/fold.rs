@@ -426,7 +426,7 @@ impl Folding<'_> {
 
     /// Enters a stage that has a deadline; after failures it is longer.
     pub(crate) fn enter(&self, node: &mut ManagedNode, span_ms: u64, max_ms: Option<u64>) {
-        let stretched = |span| after(self.now, stretched_ms(self.policy, span, node.retry.failures));
+        let stretched = |span| after(self.now, stretched_ms(self.policy, span, node.retry.failures).max(1));
         let max = max_ms.map(stretched);
         let at = stretched(span_ms);
         node.stage_deadline = Some(max.map_or(at, |max| at.min(max)));
@@ -500,7 +500,7 @@ impl Folding<'_> {
             return false;
         }
         let span = stretched_ms(self.policy, self.policy.stages.bootstrap_ms, node.retry.failures);
-        let at = after(self.now, span);
+        let at = after(self.now, span.max(1));
         node.stage_deadline = Some(node.stage_deadline_max.map_or(at, |max| at.min(max)));
         true
     }

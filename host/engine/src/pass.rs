@@ -143,6 +143,12 @@ impl Driver {
                 }
             }
         }
+        if pass.shape_revision != self.shape_revision && !pass.rest.is_empty() {
+            // What is left is about slots that need not be there any more; nothing of it would be applied.
+            pass.rest.clear();
+            pass.partial = true;
+            self.queued = true;
+        }
         while let Some(next) = pass.rest.pop() {
             if next.is_empty() {
                 continue;
@@ -413,7 +419,7 @@ impl Driver {
             _ => return,
         };
         let id = self.next_operation(attempt);
-        let deadline_ms = after(now, self.policy.deadlines.of(kind));
+        let deadline_ms = after(now, self.policy.deadlines.of(kind).max(1));
         let operation = Operation { id, key, provider: template.provider.clone(), request, deadline_ms };
         if let Some(held) = self.node_mut(node) {
             if kind == OperationKind::CreateLease && held.climbs() {

@@ -100,7 +100,7 @@ impl Driver {
                 continue;
             }
             let id = self.next_operation(attempt);
-            let deadline_ms = after(now, self.policy.deadlines.destroy_lease_ms);
+            let deadline_ms = after(now, self.policy.deadlines.destroy_lease_ms.max(1));
             if let Some(reap) = self.state.reaps.get_mut(&attempt) {
                 let operation = Operation {
                     id,

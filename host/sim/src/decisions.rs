@@ -38,7 +38,7 @@ impl Sim<'_> {
             (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => Ok(spoil(plan, kind)),
             (Ok(plan), _) => {
                 self.judge_plan(&snapshot, &plan);
-                self.book(&plan);
+                self.book(&snapshot, &plan);
                 Ok(plan)
             }
             (Err(failure), _) => Err(failure),
@@ -134,7 +134,7 @@ impl Sim<'_> {
     }
 
     /// Books decisions that are new for their node, under the fault that hit it last.
-    fn book(&mut self, plan: &Plan) {
+    fn book(&mut self, snapshot: &Snapshot, plan: &Plan) {
         let decisions = &plan.decisions;
         for (at, node) in decisions.node.iter().enumerate() {
             let node = *node as usize;
@@ -148,6 +148,12 @@ impl Sim<'_> {
                 continue;
             }
             self.last_rule[node] = rule;
+            if holds && decisions.hold[at] == HoldKind::Person.code() {
+                let (rule, row) = (usize::from(rule), snapshot.nodes.row(at));
+                let id = self.setup.identity.rules.get(rule).map_or("?", |rule| rule.id.as_str()).to_string();
+                self.broken("L4", format!("{id} holds for a person, and nothing will end that: {row:?}"));
+                return;
+            }
             let blame = self.blame.get(node).copied().unwrap_or(0);
             if let Some(count) =
                 self.tally.rules.get_mut(usize::from(rule)).and_then(|row| row.get_mut(usize::from(blame)))

@@ -7,9 +7,7 @@ use decider::{Plan, Snapshot};
 use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::{Violation, Watch};
-use engine::io::{
-    DeciderFailure, DeciderIdentity, Done, Fault, Input, Observation, Operation, OperationStatus, Output, Promise,
-};
+use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output, Promise};
 use engine::policy::Policy;
 use engine::record::Record;
 use engine::shape::{ClusterShape, ShapeError};
@@ -322,7 +320,14 @@ impl<'a> Sim<'a> {
         // One more than was taken: only a list that is used up stops the faults.
         let mut choices = self.choices.taken().to_vec();
         choices.push(0);
-        Outcome { violation: self.found, choices, tally: self.tally, trace, scenario, events }
+        Outcome {
+            violation: self.found,
+            choices,
+            tally: self.tally,
+            trace,
+            scenario,
+            events,
+        }
     }
 
     /// One event, or the driver's wake-up. `false` at the end of the run.
@@ -377,11 +382,7 @@ impl<'a> Sim<'a> {
             return None;
         }
         let Some(at) = self.driver.requeue_at() else {
-            if !self.pass_asked
-                && matches!(self.phase, Phase::Settling { .. })
-                && !self.driver.is_converged()
-                && self.flying.is_empty()
-            {
+            if !self.pass_asked && matches!(self.phase, Phase::Settling { .. }) && !self.driver.is_converged() && self.flying.is_empty() {
                 let why = self.unsettled();
                 self.broken("L4", format!("nothing will ever wake it up; {why}"));
             }
@@ -540,6 +541,9 @@ impl<'a> Sim<'a> {
             Output::Decide { call, snapshot } => {
                 self.pass_asked = true;
                 self.decide_on(call, snapshot, inputs);
+            }
+            Output::Notice(Notice::Inconsistent { node, facts }) => {
+                self.broken("L4", format!("the facts of {node} contradict each other and nothing will end that: {facts}"));
             }
             Output::Notice(notice) => {
                 let tracing = self.trace.is_some();
