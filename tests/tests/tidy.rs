@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest-build", &[]),
     ("decider-artifact", &["guest-build"]),
     ("engine", &["decider"]),
+    ("sim", &["decider", "engine"]),
     ("journal", &["decider", "engine"]),
     ("homeostat", &["decider", "decider-artifact", "engine", "journal"]),
     ("hostile-guests", &["decider", "decider-guest"]),
