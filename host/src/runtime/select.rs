@@ -21,9 +21,6 @@ use crate::decide::Decider;
 use crate::executor::{Executor, ExecutorEvent, panic_words};
 use crate::journal::{Journal, JournalFile};
 
-/// How long a host whose take-down is cut short waits for running operations.
-const HURRY: Duration = Duration::from_millis(500);
-
 /// A decider's answer to a call.
 type Answer = (u64, Result<Plan, DeciderFailure>);
 
@@ -45,8 +42,6 @@ pub(super) struct Parts {
 pub(super) struct Runtime {
     pub parts: Parts,
     pub ending: Ending,
-    /// A take-down was cut short: whoever asked does not want to wait.
-    hurry: bool,
     answers: mpsc::UnboundedReceiver<Answer>,
     answer_sender: mpsc::UnboundedSender<Answer>,
     next_listing_ms: Millis,
@@ -59,7 +54,7 @@ impl Runtime {
         let (answer_sender, answers) = mpsc::unbounded_channel();
         let now = parts.clock.now_ms();
         let next_listing_ms = now.saturating_add(millis(parts.intervals.listing));
-        Runtime { parts, ending: Ending::No, hurry: false, answers, answer_sender, next_listing_ms, last_step_ms: now }
+        Runtime { parts, ending: Ending::No, answers, answer_sender, next_listing_ms, last_step_ms: now }
     }
 
     /// Runs until the host ends, and says how it ended.
@@ -67,8 +62,7 @@ impl Runtime {
         let cycled = self.cycle().await;
         // What runs may end; nobody folds it any more, but its sender must not be kept waiting.
         let executor = self.parts.executor.clone();
-        let limit = self.parts.intervals.end_limit;
-        let ended = executor.shutdown(if self.hurry { limit.min(HURRY) } else { limit });
+        let ended = executor.shutdown(self.parts.intervals.end_limit);
         tokio::pin!(ended);
         let given_up = loop {
             tokio::select! {
@@ -160,10 +154,7 @@ impl Runtime {
             }
             Some(Command::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
             Some(Command::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
-            Some(Command::Shutdown(Shutdown::Keep)) | None => {
-                self.hurry = matches!(self.ending, Ending::TakingDown(_));
-                self.ending.cut_short();
-            }
+            Some(Command::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),
         }
         Ok(())
     }

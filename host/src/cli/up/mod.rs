@@ -19,7 +19,7 @@ use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
 use crate::journal::{FileFence, JournalFile, StateDir};
-use crate::runtime::{Farewell, Host, HostError, HostHandle, Shutdown};
+use crate::runtime::{Farewell, Host, HostError, HostHandle, Intervals, Shutdown};
 use follow::{Edit, Follow};
 use screen::Screen;
 
@@ -97,6 +97,7 @@ async fn up(
         .shared_backend("process", backend.clone())
         .decider(decider)
         .policy(fleet.policy)
+        .intervals(Intervals { end_limit: END_LIMIT, ..Intervals::default() })
         .journal(fence)
         .shape(shape);
     if let Some(history) = history {
@@ -120,6 +121,9 @@ async fn up(
     Ok(ended?.code)
 }
 
+/// How long operations are waited for that still run when the host ends. The provider's calls are waited for once more
+/// after it, unless somebody is in a hurry.
+const END_LIMIT: Duration = Duration::from_secs(1);
 /// How long the provider's last calls are waited for after a second signal.
 const HURRY: Duration = Duration::from_millis(200);
 
