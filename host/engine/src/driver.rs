@@ -335,10 +335,15 @@ impl Driver {
         let now = self.now;
         let Some(slot) = self.state.slots.get_mut(node.0 as usize) else { return };
         // One that is due at this very instant is still to be fired: whatever else comes at it must not lose it.
-        if slot.armed.is_some_and(|at| at <= now) {
+        let loses = cfg!(feature = "mutations") && self.mutation == Some(Mutation::LoseDueTimer);
+        if slot.armed.is_some_and(|at| at <= now) && !loses {
             return;
         }
-        let next = earliest_after(slot, now);
+        let mut next = earliest_after(slot, now);
+        if cfg!(feature = "mutations") && self.mutation == Some(Mutation::NoDeadlineTimer) {
+            let pending = slot.node.as_ref().and_then(|node| node.pending.as_ref()).map(|pending| pending.deadline_ms);
+            next = next.filter(|at| Some(*at) != pending);
+        }
         if slot.armed != next {
             if let Some(old) = slot.armed {
                 self.timers.remove(&(old, node));
@@ -359,8 +364,10 @@ impl Driver {
         if id.0 >= self.state.reserved_below {
             let block = RESERVE.max(self.state.slots.len() as u64);
             self.state.reserved_below = id.0.saturating_add(block);
-            self.outputs
-                .push_back(Output::Record(Record::AttemptsReserved { below: AttemptId(self.state.reserved_below) }));
+            let below = AttemptId(self.state.reserved_below);
+            if !self.mutated(Mutation::FenceNotRecorded) {
+                self.outputs.push_back(Output::Record(Record::AttemptsReserved { below }));
+            }
         }
         self.state.attempts.insert(id, crate::state::Authorised { node, next_sequence: 1 });
         id

@@ -3,28 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use decider::{OperationKind, Progress, Stage};
+use decider::{OperationKind, Stage};
 
 use crate::driver::{Driver, DriverError};
-use crate::id::{AttemptId, Millis, NodeId, OperationId};
-use crate::io::{Done, Fault, Observation, OperationStatus, Output, Promise, Request};
+use crate::folding::Folding;
+use crate::id::{AttemptId, NodeId, OperationId};
+use crate::io::{Done, Fault, Observation, OperationStatus, Output, Promise};
 use crate::ledger::{self, LedgerEvent, Step};
 use crate::mutation::Mutation;
-use crate::schedule::{after, backoff_ms, stretched_ms};
+use crate::schedule::after;
 use crate::shape::{ClusterShape, ShapeError, Template, slot_name};
-use crate::state::{Ambiguous, DesiredSlot, Failure, ManagedNode, Pending, TemplateId};
+use crate::state::{DesiredSlot, ManagedNode, TemplateId};
 
 /// How long to wait before asking the executor again about an operation whose result it promised.
 const ASK_AGAIN_MS: u64 = 5_000;
-/// How often a bootstrap in doubt is tried to be adopted before its lease is destroyed without that.
-pub(crate) const ADOPTION_TRIES: u32 = 3;
 /// Observations kept while the start of their bootstrap is still pending.
 const MAX_EARLY: usize = 64;
 
 impl Driver {
     /// A new shape: checked whole, then taken over whole (SPEC 2).
     pub(crate) fn fold_desired(&mut self, shape: ClusterShape) -> Result<(), DriverError> {
-        if shape.run != self.state.run {
+        if shape.run != self.state.run && !self.mutated(Mutation::AcceptOtherRun) {
             return Err(ShapeError::OtherRun { expected: self.state.run.clone(), found: shape.run }.into());
         }
         shape.check(&self.policy.limits, &self.provider_names)?;
@@ -34,7 +33,7 @@ impl Driver {
                 let (current, found) = (current.generation, shape.generation);
                 return Err(ShapeError::GenerationBack { current, found }.into());
             }
-            if shape.generation == current.generation {
+            if shape.generation == current.generation && !self.mutated(Mutation::AcceptSameGeneration) {
                 return if same {
                     Ok(())
                 } else {
@@ -54,7 +53,10 @@ impl Driver {
         }
         for at in 0..self.state.slots.len() {
             let node = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
-            let desired = wanted.get(&node).copied();
+            let mut desired = wanted.get(&node).copied();
+            if self.mutated(Mutation::KeepUndesired) {
+                desired = desired.or(self.state.slots[at].desired);
+            }
             if self.state.slots[at].desired != desired {
                 self.state.slots[at].desired = desired;
                 self.touch(node);
@@ -111,6 +113,8 @@ impl Driver {
         let policy = self.policy;
         let now = self.now;
         let settles = self.settles(node);
+        let (mutation, any_id) = (self.mutation, self.mutated(Mutation::FoldLateResult));
+        let stuck = self.mutated(Mutation::LedgerDiscardsAsked);
         let Some(held) = self.node_mut(node) else { return };
         if superseded {
             if let Ok(Done::Leased { lease, .. }) = result {
@@ -122,14 +126,19 @@ impl Driver {
             return;
         }
         let pending = match held.pending.take() {
-            Some(pending) if pending.operation.id == id => pending,
+            Some(pending) if pending.operation.id == id || any_id => pending,
             other => {
                 held.pending = other;
                 self.stats.late += 1;
                 return;
             }
         };
+        let asked = pending.status == crate::ledger::Status::Asked;
         match ledger::step(pending.status, event) {
+            _ if stuck && asked => {
+                held.pending = Some(pending);
+                return;
+            }
             Step::Discard => {
                 held.pending = Some(pending);
                 self.stats.late += 1;
@@ -138,7 +147,7 @@ impl Driver {
             Step::To(_) => {}
         }
         let early = std::mem::take(&mut held.early);
-        let fold = Folding { policy: &policy, now, settles };
+        let fold = Folding { policy: &policy, now, settles, mutation };
         let started = matches!(result, Ok(Done::Started { .. }));
         match result {
             Ok(done) => fold.succeeded(held, &pending, done),
@@ -160,6 +169,7 @@ impl Driver {
     /// The executor says what became of an operation whose deadline passed.
     pub(crate) fn fold_answered(&mut self, id: OperationId, status: OperationStatus) {
         match status {
+            OperationStatus::Ambiguous if self.mutated(Mutation::IgnoreAnswer) => {}
             OperationStatus::Ambiguous => {
                 let reason = "no result before its deadline".to_string();
                 self.fold_completed(id, Err(Fault::Ambiguous { reason }));
@@ -175,7 +185,7 @@ impl Driver {
             self.stats.superseded += 1;
             return;
         };
-        let (policy, now) = (self.policy, self.now);
+        let (policy, now, mutation) = (self.policy, self.now, self.mutation);
         let Some(held) = self.node_mut(node) else { return };
         let starting = held
             .pending
@@ -187,7 +197,7 @@ impl Driver {
             }
             return;
         }
-        let fold = Folding { policy: &policy, now, settles: None };
+        let fold = Folding { policy: &policy, now, settles: None, mutation };
         if fold.observed(held, observation) {
             self.touch(node);
         }
@@ -195,7 +205,9 @@ impl Driver {
 
     /// What is due for one node: its operation's deadline, its stage's deadline.
     pub(crate) fn fire_node(&mut self, node: NodeId) {
-        let (policy, now) = (self.policy, self.now);
+        let (policy, now, mutation) = (self.policy, self.now, self.mutation);
+        let patient = self.mutated(Mutation::IgnoreStageDeadline);
+        let (never_asks, forgets) = (self.mutated(Mutation::NeverAsk), self.mutated(Mutation::ForgetAtDeadline));
         let Some(held) = self.node_mut(node) else { return };
         let mut changed = false;
         let mut ask = None;
@@ -204,9 +216,13 @@ impl Driver {
                 pending.status = status;
             }
             pending.deadline_ms = after(now, ASK_AGAIN_MS);
-            ask = Some(pending.operation.id);
+            ask = Some(pending.operation.id).filter(|_| !never_asks);
+            if forgets {
+                held.pending = None;
+                changed = true;
+            }
         }
-        if held.climbs() && held.stage_deadline.is_some_and(|at| at <= now) {
+        if held.climbs() && held.stage_deadline.is_some_and(|at| at <= now) && !patient {
             let reason = match held.stage {
                 Stage::LeaseCreated => "no endpoint within the stage's deadline",
                 Stage::BootstrapRunning if held.stage_deadline >= held.stage_deadline_max => {
@@ -215,7 +231,7 @@ impl Driver {
                 Stage::BootstrapRunning => "the bootstrap was silent for longer than its deadline",
                 _ => "the stage's deadline passed",
             };
-            Folding { policy: &policy, now, settles: None }.fail(held, reason.into(), false);
+            Folding { policy: &policy, now, settles: None, mutation }.fail(held, reason.into(), false);
             changed = true;
         }
         if let Some(id) = ask {
@@ -246,262 +262,5 @@ impl Driver {
             Promise::Keyed => None,
             Promise::Windowed { window_ms, listings } => Some((*window_ms, *listings)),
         }
-    }
-}
-
-/// What a fold needs besides the node.
-pub(crate) struct Folding<'a> {
-    pub policy: &'a crate::policy::Policy,
-    pub now: Millis,
-    /// Window and number of listings, for a windowed provider.
-    pub settles: Option<(u64, u32)>,
-}
-
-impl Folding<'_> {
-    fn succeeded(&self, node: &mut ManagedNode, pending: &Pending, done: Done) {
-        let climbs = node.climbs();
-        match (&pending.operation.request, done) {
-            (Request::CreateLease(_) | Request::SettleCreate(_), Done::Leased { lease, .. }) => {
-                node.lease = Some(lease);
-                self.settled(node);
-                if climbs {
-                    node.stage = Stage::LeaseCreated;
-                    self.enter(node, self.policy.stages.endpoint_ms, None);
-                }
-            }
-            (Request::SettleCreate(_), Done::Absent) => self.absent(node, pending),
-            (Request::LookupEndpoint { .. }, Done::Found { endpoint }) => {
-                node.endpoint = Some(endpoint);
-                self.settled(node);
-                if climbs {
-                    node.stage = Stage::EndpointKnown;
-                    node.stage_deadline = None;
-                    node.stage_deadline_max = None;
-                }
-            }
-            (Request::StartBootstrap { .. }, Done::Started { session, .. }) => {
-                node.session = Some(session);
-                self.settled(node);
-                if climbs {
-                    node.stage = Stage::BootstrapRunning;
-                    node.progress = Progress::None;
-                    self.enter(node, self.policy.stages.bootstrap_ms, Some(self.policy.stages.join_ms));
-                }
-            }
-            (Request::CancelBootstrap { .. }, Done::Cancelled) => {
-                node.session = None;
-                self.settled(node);
-            }
-            (Request::DestroyLease { .. }, Done::Destroyed) => {
-                node.lease = None;
-                node.endpoint = None;
-                node.session = None;
-                self.settled(node);
-            }
-            (request, done) => {
-                let reason = format!("the backend answered {done:?} to a {}", request.kind().label());
-                self.faulted(node, pending, Fault::Ambiguous { reason });
-            }
-        }
-    }
-
-    fn faulted(&self, node: &mut ManagedNode, pending: &Pending, fault: Fault) {
-        let kind = pending.operation.request.kind();
-        let tries = node.retry.ambiguous.as_ref().map_or(0, |doubt| doubt.absences);
-        node.last_error = Some(format!("{}: {fault}", kind.label()));
-        match fault {
-            Fault::NotReady { .. } if kind == OperationKind::LookupEndpoint => {
-                node.retry.probe_at = Some(after(self.now, self.policy.probe_interval_ms));
-            }
-            Fault::NotReady { .. } => {
-                node.retry.next_effect_at = Some(after(self.now, self.policy.probe_interval_ms));
-            }
-            Fault::Retryable { reason, retry_after_ms } => {
-                if let (Request::SettleCreate(_), Some(doubt)) = (&pending.operation.request, &mut node.retry.ambiguous)
-                {
-                    // Only complete listings in a row count (S14).
-                    doubt.absences = 0;
-                }
-                if kind == OperationKind::StartBootstrap && retry_after_ms.is_none() && node.climbs() {
-                    return self.fail(node, reason, false);
-                }
-                if kind == OperationKind::CreateLease && node.climbs() && node.retry.ambiguous.is_none() {
-                    node.stage = Stage::New;
-                }
-                self.tried_to_adopt(node, kind, tries);
-                self.back_off(node, retry_after_ms);
-            }
-            Fault::Permanent { reason } => {
-                let cleaning = matches!(kind, OperationKind::CancelBootstrap | OperationKind::DestroyLease);
-                if node.climbs() && !cleaning {
-                    return self.fail(node, reason, true);
-                }
-                if matches!(pending.operation.request, Request::SettleCreate(_)) {
-                    // A listing that is refused says nothing about what it would show (S14).
-                    return self.back_off(node, Some(self.policy.backoff_cap_ms));
-                }
-                if node.doubt() == Some(kind) {
-                    // The backend looked for the key before it refused: nothing is held under it. What lands later is
-                    // swept by its label (SPEC 7).
-                    node.retry.ambiguous = None;
-                }
-                self.back_off(node, Some(self.policy.backoff_cap_ms));
-                node.retry.provider_wait = None;
-                if !cleaning {
-                    node.retry.next_effect_at = None;
-                }
-            }
-            Fault::Ambiguous { .. } => {
-                let request = match &pending.operation.request {
-                    Request::CreateLease(request) | Request::SettleCreate(request) => Some(request.clone()),
-                    _ => None,
-                };
-                // Settling sends nothing: the doubt is as old as it was.
-                let kept = matches!(pending.operation.request, Request::SettleCreate(_));
-                match &mut node.retry.ambiguous {
-                    Some(doubt) if kept => doubt.absences = 0,
-                    doubt => {
-                        *doubt = Some(Ambiguous {
-                            id: pending.operation.id,
-                            kind,
-                            since_ms: self.now,
-                            absences: 0,
-                            request,
-                        });
-                    }
-                }
-                self.tried_to_adopt(node, kind, tries);
-                self.back_off(node, None);
-            }
-        }
-    }
-
-    /// A bootstrap in doubt could not be adopted to be cancelled. After some tries its lease is destroyed all the same:
-    /// what runs on it ends with it. Else a machine that never answers again would be kept for ever.
-    fn tried_to_adopt(&self, node: &mut ManagedNode, kind: OperationKind, tries: u32) {
-        if kind != OperationKind::StartBootstrap || node.climbs() || node.lease.is_none() {
-            return;
-        }
-        if tries + 1 >= ADOPTION_TRIES {
-            node.retry.ambiguous = None;
-        } else if let Some(doubt) = node.retry.ambiguous.as_mut().filter(|doubt| doubt.kind == kind) {
-            doubt.absences = tries + 1;
-        }
-    }
-
-    /// A complete listing lacks the label of a create in doubt (SPEC 7, windowed).
-    fn absent(&self, node: &mut ManagedNode, pending: &Pending) {
-        let Some((window_ms, listings)) = self.settles else { return };
-        let Some(doubt) = &mut node.retry.ambiguous else { return };
-        doubt.absences = doubt.absences.saturating_add(1);
-        let over = after(doubt.since_ms, window_ms);
-        if doubt.absences >= listings.max(1) && pending.sent_ms >= over {
-            node.retry.ambiguous = None;
-            node.retry.next_effect_at = None;
-            if node.climbs() {
-                node.stage = Stage::New;
-            }
-        } else {
-            node.retry.next_effect_at = Some(after(self.now, self.policy.probe_interval_ms.max(1)));
-        }
-    }
-
-    /// An operation ended well: nothing is in doubt, nothing waits.
-    fn settled(&self, node: &mut ManagedNode) {
-        node.retry.ambiguous = None;
-        node.retry.next_effect_at = None;
-        node.retry.provider_wait = None;
-        node.retry.probe_at = None;
-        node.last_error = None;
-    }
-
-    /// One more failure in a row: wait, and at least as long as the provider asked.
-    fn back_off(&self, node: &mut ManagedNode, retry_after_ms: Option<u64>) {
-        node.retry.failures = node.retry.failures.saturating_add(1);
-        let ours = after(self.now, backoff_ms(self.policy, node.attempt, node.retry.failures));
-        let theirs = retry_after_ms.map(|wait| after(self.now, wait));
-        node.retry.provider_wait = theirs;
-        node.retry.next_effect_at = Some(ours.max(theirs.unwrap_or(0)));
-    }
-
-    /// Enters a stage that has a deadline; after failures it is longer.
-    pub(crate) fn enter(&self, node: &mut ManagedNode, span_ms: u64, max_ms: Option<u64>) {
-        let stretched = |span| after(self.now, stretched_ms(self.policy, span, node.retry.failures).max(1));
-        let max = max_ms.map(stretched);
-        let at = stretched(span_ms);
-        node.stage_deadline = Some(max.map_or(at, |max| at.min(max)));
-        node.stage_deadline_max = max;
-    }
-
-    /// The attempt failed (SPEC 6): facts are kept for people, clean-up starts at once, the restart backs off.
-    pub(crate) fn fail(&self, node: &mut ManagedNode, reason: String, permanent: bool) {
-        if !node.climbs() {
-            return;
-        }
-        node.stage = Stage::Failed;
-        node.failure = Some(Failure { at_ms: self.now, reason, permanent });
-        node.stage_deadline = None;
-        node.stage_deadline_max = None;
-        node.retry.failures = node.retry.failures.saturating_add(1);
-        let wait = match permanent {
-            true => self.policy.backoff_cap_ms,
-            false => backoff_ms(self.policy, node.attempt, node.retry.failures),
-        };
-        node.retry.restart_at = Some(after(self.now, wait).max(node.retry.provider_wait.unwrap_or(0)));
-        node.retry.next_effect_at = node.retry.provider_wait.filter(|at| *at > self.now);
-        node.retry.probe_at = None;
-    }
-
-    /// Folds an observation; whether it changed anything.
-    pub(crate) fn observed(&self, node: &mut ManagedNode, observation: Observation) -> bool {
-        let booting = node.climbs() && matches!(node.stage, Stage::BootstrapRunning | Stage::Joined);
-        match observation {
-            Observation::Progress(progress) => {
-                if node.stage.is_ready() {
-                    return false;
-                }
-                node.progress = progress;
-                self.extend(node)
-            }
-            Observation::Output(_) => self.extend(node),
-            Observation::Joined => {
-                if !(booting && node.stage == Stage::BootstrapRunning && node.session.is_some()) {
-                    return false;
-                }
-                node.stage = Stage::Joined;
-                node.progress = Progress::Join;
-                node.stage_deadline = None;
-                node.stage_deadline_max = None;
-                true
-            }
-            Observation::Failed { progress, reason, permanent } => {
-                node.progress = progress;
-                self.fail(node, reason, permanent);
-                true
-            }
-            Observation::Closed { exit } => {
-                let had = node.session.take().is_some();
-                if node.climbs() && node.stage.is_ready() {
-                    // Only positive evidence is a death (S14).
-                    if let Some(exit) = exit {
-                        self.fail(node, format!("died after it was ready: {exit}"), false);
-                    }
-                } else if booting {
-                    let exit = exit.unwrap_or_else(|| "no exit status".into());
-                    self.fail(node, format!("closed before it converged: {exit}"), false);
-                }
-                had
-            }
-        }
-    }
-
-    fn extend(&self, node: &mut ManagedNode) -> bool {
-        if !(node.climbs() && node.stage == Stage::BootstrapRunning) {
-            return false;
-        }
-        let span = stretched_ms(self.policy, self.policy.stages.bootstrap_ms, node.retry.failures);
-        let at = after(self.now, span.max(1));
-        node.stage_deadline = Some(node.stage_deadline_max.map_or(at, |max| at.min(max)));
-        true
     }
 }

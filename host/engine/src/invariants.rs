@@ -36,13 +36,13 @@ pub struct Step<'a> {
 }
 
 /// A step, and which slots it may have changed.
-struct Changed<'a> {
-    before: &'a ClusterState,
-    input: &'a Input,
-    outputs: &'a [Output],
-    after: &'a ClusterState,
+pub(crate) struct Changed<'a> {
+    pub before: &'a ClusterState,
+    pub input: &'a Input,
+    pub outputs: &'a [Output],
+    pub after: &'a ClusterState,
     /// Indices of slots; those that are not here are as they were.
-    touched: &'a [usize],
+    pub touched: &'a [usize],
 }
 
 /// All invariants that one step can show to be broken.
@@ -52,109 +52,21 @@ pub fn check_step(step: &Step<'_>) -> Vec<Violation> {
     check_changed(&Changed { before, input, outputs, after, touched: &touched })
 }
 
-fn check_changed(step: &Changed<'_>) -> Vec<Violation> {
+pub(crate) fn check_changed(step: &Changed<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    for check in [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s14, s15] {
+    for check in [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s14, s15, crate::rows::judge] {
         check(step, &mut found);
     }
     found
 }
 
-/// Judges a running driver step by step. It keeps its own copy of the state, of which a step replaces only what changed,
-/// so that a step costs what it changes and not what there is.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    before: ClusterState,
-    touched: Vec<usize>,
-}
+pub(crate) type Found = Vec<Violation>;
 
-impl Watch {
-    /// Begins with the state as it is.
-    pub fn new(state: &ClusterState) -> Self {
-        Watch { before: state.clone(), touched: Vec::new() }
-    }
-
-    /// All invariants that the step from the last judged state to this one shows to be broken, as [`check_step`].
-    pub fn step(&mut self, input: &Input, outputs: &[Output], after: &ClusterState) -> Vec<Violation> {
-        let mut touched = std::mem::take(&mut self.touched);
-        touched.clear();
-        let changed = |at: &usize| self.before.slots.get(*at).is_none_or(|before| differs(before, &after.slots[*at]));
-        touched.extend((0..after.slots.len()).filter(changed));
-        let step = Changed { before: &self.before, input, outputs, after, touched: &touched };
-        let found = check_changed(&step);
-        self.follow(input, outputs, after, &touched);
-        self.touched = touched;
-        found
-    }
-
-    fn follow(&mut self, input: &Input, outputs: &[Output], after: &ClusterState, touched: &[usize]) {
-        let before = &mut self.before;
-        for at in touched {
-            let slot = &after.slots[*at];
-            match before.slots.get_mut(*at) {
-                Some(old) => old.clone_from(slot),
-                None => before.slots.push(slot.clone()),
-            }
-            if let Some(node) = &slot.node
-                && let Some(known) = after.attempts.get(&node.attempt)
-            {
-                before.attempts.insert(node.attempt, *known);
-            }
-        }
-        for output in outputs {
-            if let Output::Submit(operation) = output
-                && let Some(known) = after.attempts.get(&operation.id.attempt)
-            {
-                before.attempts.insert(operation.id.attempt, *known);
-            }
-        }
-        if matches!(input, Input::Adopt { .. }) {
-            before.attempts.clone_from(&after.attempts);
-        }
-        if before.names.len() != after.names.len() {
-            before.names.clone_from(&after.names);
-        }
-        if before.orphans != after.orphans {
-            before.orphans.clone_from(&after.orphans);
-        }
-        if matches!(input, Input::Desired(_)) {
-            before.desired.clone_from(&after.desired);
-        }
-        before.observed_generation = after.observed_generation;
-        before.next_attempt = after.next_attempt;
-        before.reserved_below = after.reserved_below;
-        before.inherited_below = after.inherited_below;
-    }
-}
-
-/// Whether anything that a checker looks at differs. The revision rises with every change that the driver knows of; the
-/// rest finds those it should not have made.
-fn differs(before: &Slot, after: &Slot) -> bool {
-    let facts = |node: &ManagedNode| (node.attempt, node.stage, node.intent, node.template);
-    let held = |a: &ManagedNode, b: &ManagedNode| {
-        facts(a) == facts(b)
-            && a.lease == b.lease
-            && a.endpoint == b.endpoint
-            && a.session == b.session
-            && a.pending.as_ref().map(|pending| pending.operation.id)
-                == b.pending.as_ref().map(|pending| pending.operation.id)
-            && a.retry.ambiguous.as_ref().map(|doubt| doubt.id) == b.retry.ambiguous.as_ref().map(|doubt| doubt.id)
-    };
-    let same = match (&before.node, &after.node) {
-        (None, None) => true,
-        (Some(a), Some(b)) => held(a, b),
-        _ => false,
-    };
-    before.revision != after.revision || before.desired != after.desired || !same
-}
-
-type Found = Vec<Violation>;
-
-fn broken(found: &mut Found, id: &'static str, what: String) {
+pub(crate) fn broken(found: &mut Found, id: &'static str, what: String) {
     found.push(Violation { id, what });
 }
 
-fn submits<'a>(step: &Changed<'a>) -> impl Iterator<Item = &'a crate::io::Operation> {
+pub(crate) fn submits<'a>(step: &Changed<'a>) -> impl Iterator<Item = &'a crate::io::Operation> {
     step.outputs.iter().filter_map(|output| match output {
         Output::Submit(operation) => Some(operation),
         _ => None,
@@ -162,7 +74,7 @@ fn submits<'a>(step: &Changed<'a>) -> impl Iterator<Item = &'a crate::io::Operat
 }
 
 /// Each slot with the node it held before and the one it holds after.
-fn nodes<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
+pub(crate) fn nodes<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
     let before = step.before;
     step.touched.iter().filter_map(|at| Some((*at, step.after.slots.get(*at)?))).map(move |(at, slot)| {
         let earlier = before.slots.get(at).and_then(|slot| slot.node.as_ref());
@@ -171,7 +83,7 @@ fn nodes<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a M
 }
 
 /// The same attempt before and after.
-fn kept<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, &'a ManagedNode, &'a ManagedNode)> {
+pub(crate) fn kept<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, &'a ManagedNode, &'a ManagedNode)> {
     nodes(step).filter_map(|(slot, before, after)| {
         let (before, after) = (before?, after?);
         (before.attempt == after.attempt).then_some((slot, before, after))
@@ -273,7 +185,7 @@ fn s5(step: &Changed<'_>, found: &mut Found) {
     }
 }
 
-fn completes(input: &Input, attempt: AttemptId, before: &ManagedNode) -> Option<(OperationKind, Result<Done, Fault>)> {
+pub(crate) fn completes(input: &Input, attempt: AttemptId, before: &ManagedNode) -> Option<(OperationKind, Result<Done, Fault>)> {
     let pending = before.pending.as_ref()?;
     let kind = pending.operation.request.kind();
     match input {
@@ -328,7 +240,7 @@ fn s7(step: &Changed<'_>, found: &mut Found) {
         // The lease is destroyed instead, and with it what runs on it.
         let given_up = kind == OperationKind::StartBootstrap
             && before.lease.is_some()
-            && before.retry.ambiguous.as_ref().is_some_and(|doubt| doubt.absences + 1 >= crate::fold::ADOPTION_TRIES)
+            && before.retry.ambiguous.as_ref().is_some_and(|doubt| doubt.absences + 1 >= crate::folding::ADOPTION_TRIES)
             && ended.as_ref().is_some_and(|(done, result)| *done == kind && result.is_err());
         let settled = given_up
             || matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);

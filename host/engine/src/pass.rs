@@ -113,6 +113,7 @@ impl Driver {
         };
         let checked = result.and_then(|plan| match check_plan(&plan, &pass.snapshot, self.decider.rules.len()) {
             Ok(()) => Ok(plan),
+            Err(_) if self.mutated(Mutation::SkipValidation) => Ok(plan),
             Err(error) => Err(DeciderFailure {
                 decider: self.decider.digest.clone(),
                 class: "invalid-plan".into(),
@@ -171,6 +172,7 @@ impl Driver {
             return;
         }
         let (now, policy) = (self.now, self.policy);
+        let for_ever = self.mutated(Mutation::QuarantineForEver);
         let mut fresh = Vec::new();
         for node in part {
             let Some(slot) = self.slot_mut(node) else { continue };
@@ -179,7 +181,10 @@ impl Driver {
             if before.is_none_or(|held| held.failure != failure || held.revision != slot.revision) {
                 fresh.push(slot.name.clone());
             }
-            let wait = backoff_ms(&policy, AttemptId(0), tries).max(1);
+            let mut wait = backoff_ms(&policy, AttemptId(0), tries).max(1);
+            if for_ever {
+                wait = crate::schedule::MAX_SPAN_MS;
+            }
             slot.quarantine = Some(Quarantine {
                 revision: slot.revision,
                 failure: failure.clone(),
@@ -198,7 +203,7 @@ impl Driver {
 
     /// The decider fails for every snapshot: state is unchanged, everything holds, reported once per change.
     fn fail_pass(&mut self, failure: DeciderFailure) -> Result<(), DriverError> {
-        self.queued = true;
+        self.queued = !self.mutated(Mutation::DropFailedPass);
         self.gate_passes();
         if self.reported.as_ref() != Some(&failure) {
             self.reported = Some(failure.clone());
@@ -267,7 +272,8 @@ impl Driver {
                 Some((asked, revision)) if *asked == node => Some(*revision),
                 _ => part.binary_search_by_key(&node, |(asked, _)| *asked).ok().map(|found| part[found].1),
             };
-            if self.state.slot(node).map(|slot| slot.revision) != revision {
+            let stale = self.state.slot(node).map(|slot| slot.revision) != revision;
+            if stale && !self.mutated(Mutation::ApplyStale) {
                 self.stats.stale_decisions += 1;
                 pass.partial = true;
                 self.queued = true;
@@ -325,11 +331,22 @@ impl Driver {
         }
         let early = self.mutated(Mutation::DestroyedTooEarly);
         let forget = self.mutated(Mutation::ForgetAmbiguous);
+        let keeps_intent = self.mutated(Mutation::KeepIntent);
+        let drops_pending = self.mutated(Mutation::DeleteForgetsPending);
+        let keeps_count = self.mutated(Mutation::ReadyKeepsFailures);
         let replace = self.mutated(Mutation::ReplaceBeforeCleanUp);
         match verb {
             Verb::Insert | Verb::Restart => self.begin_attempt(node),
             Verb::BeginDelete if replace && self.state.slot(node).is_some_and(|slot| slot.desired.is_some()) => {
                 self.begin_attempt(node);
+            }
+            Verb::Reap if self.mutated(Mutation::ReapNothing) => {}
+            Verb::BeginDelete if self.mutated(Mutation::ChangeInPlace) => {
+                if let Some(slot) = self.slot_mut(node)
+                    && let (Some(desired), Some(held)) = (slot.desired, &mut slot.node)
+                {
+                    held.template = desired.template;
+                }
             }
             Verb::Reap => {
                 if let Some(slot) = self.slot_mut(node) {
@@ -340,6 +357,12 @@ impl Driver {
             Verb::BeginDelete => {
                 if let Some(held) = self.node_mut(node) {
                     held.begin_delete(now);
+                    if keeps_intent {
+                        held.intent = decider::Intent::Active;
+                    }
+                    if drops_pending {
+                        held.pending = None;
+                    }
                     if forget {
                         held.retry.ambiguous = None;
                     }
@@ -362,7 +385,8 @@ impl Driver {
                     held.stage = Stage::Dormant;
                     held.progress = decider::Progress::Converged;
                     held.last_error = None;
-                    held.retry = Default::default();
+                    let failures = if keeps_count { held.retry.failures.max(1) } else { 0 };
+                    held.retry = crate::state::Retry { failures, ..Default::default() };
                 }
             }
             Verb::Hold
@@ -377,11 +401,17 @@ impl Driver {
     /// A fresh attempt with the latest template; a replacement inherits its predecessor's failures.
     fn begin_attempt(&mut self, node: NodeId) {
         let attempt = self.authorise(node);
+        let forgets = self.mutated(Mutation::RestartForgetsFailures);
+        let old_template = self.mutated(Mutation::RestartOldTemplate);
         if let Some(slot) = self.slot_mut(node)
             && let Some(desired) = slot.desired
         {
-            let failures = slot.node.as_ref().map_or(0, |held| held.retry.failures);
-            slot.node = Some(ManagedNode::fresh(attempt, desired.template, failures));
+            let mut failures = slot.node.as_ref().map_or(0, |held| held.retry.failures);
+            if forgets {
+                failures = 0;
+            }
+            let old = slot.node.as_ref().map(|held| held.template).filter(|_| old_template);
+            slot.node = Some(ManagedNode::fresh(attempt, old.unwrap_or(desired.template), failures));
         }
     }
 
@@ -406,7 +436,12 @@ impl Driver {
                 let create = doubt
                     .and_then(|doubt| doubt.request)
                     .unwrap_or_else(|| Arc::new(CreateRequest { key: key.clone(), template: template.clone() }));
-                if unsettled && windowed { Request::SettleCreate(create) } else { Request::CreateLease(create) }
+                let settles = !self.mutated(Mutation::SettleByCreating);
+                let create = match self.mutated(Mutation::OtherRequestOnRetry) && unsettled {
+                    true => Arc::new(CreateRequest { key: crate::id::ExternalKey { slot: "other-0".into(), ..create.key.clone() }, ..(*create).clone() }),
+                    false => create,
+                };
+                if unsettled && windowed && settles { Request::SettleCreate(create) } else { Request::CreateLease(create) }
             }
             (OperationKind::LookupEndpoint, Some(lease), ..) => Request::LookupEndpoint { lease },
             (OperationKind::StartBootstrap, Some(lease), Some(endpoint), _) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use decider::Stage;
 
 use crate::driver::{Driver, DriverError, EPOCH_STRIDE};
-use crate::fold::Folding;
+use crate::folding::Folding;
 use crate::id::{AttemptId, ExternalKey, OperationId};
 use crate::io::{Done, Fault, Listing, Notice, Operation, Output, Request, Resource};
 use crate::ledger::{self, LedgerEvent, Status, Step};
@@ -42,7 +42,9 @@ impl Driver {
                 .get(&key.slot)
                 .and_then(|node| self.state.slot(*node))
                 .and_then(|slot| slot.node.as_ref());
-            if held.is_none_or(|node| node.attempt != key.attempt || node.stage == Stage::Destroyed) {
+            let retired = held.is_none_or(|node| node.attempt != key.attempt || node.stage == Stage::Destroyed);
+            let retired = (retired || self.mutated(Mutation::ReapHeld)) && !self.mutated(Mutation::NoReap);
+            if retired {
                 self.reap(provider, resource, key);
             }
         }
@@ -143,7 +145,8 @@ impl Driver {
 
     /// The id of an attempt's next operation (S3).
     pub(crate) fn next_operation(&mut self, attempt: AttemptId) -> OperationId {
-        let first = self.epoch.saturating_mul(EPOCH_STRIDE).max(1);
+        let epoch = if self.mutated(Mutation::IgnoreEpoch) { 0 } else { self.epoch };
+        let first = epoch.saturating_mul(EPOCH_STRIDE).max(1);
         let node = crate::id::NodeId(u32::MAX);
         let known = self.state.attempts.entry(attempt).or_insert(Authorised { node, next_sequence: first });
         let sequence = known.next_sequence;
@@ -166,10 +169,11 @@ impl Driver {
             .filter(|(key, _)| key.run == self.state.run && key.attempt.0 > 0)
             .collect();
         ours.sort_by(|(a, x), (b, y)| (a.attempt, &a.slot, &x.lease).cmp(&(b.attempt, &b.slot, &y.lease)));
-        let first = self.epoch.saturating_mul(EPOCH_STRIDE).max(1);
+        let epoch = if self.mutated(Mutation::IgnoreEpoch) { 0 } else { self.epoch };
+        let first = epoch.saturating_mul(EPOCH_STRIDE).max(1);
         for (key, resource) in ours {
             // Where earlier starts left a fence, nothing above it was ever authorised: it is an orphan, whatever it says.
-            if self.epoch > 0 && key.attempt.0 >= self.fence {
+            if self.epoch > 0 && key.attempt.0 >= self.fence && !self.mutated(Mutation::AdoptStrangers) {
                 self.orphan(provider, resource, key);
                 continue;
             }
@@ -186,8 +190,10 @@ impl Driver {
             let template = self.intern(&template);
             let mut held = ManagedNode::fresh(key.attempt, template, 0);
             held.lease = Some(resource.lease.clone());
-            held.stage = Stage::LeaseCreated;
-            let folding = Folding { policy: &self.policy, now: self.now, settles: None };
+            if !self.mutated(Mutation::AdoptAsNew) {
+                held.stage = Stage::LeaseCreated;
+            }
+            let folding = Folding { policy: &self.policy, now: self.now, settles: None, mutation: self.mutation };
             folding.enter(&mut held, self.policy.stages.endpoint_ms, None);
             let previous = self.slot_mut(node).and_then(|slot| slot.node.replace(held));
             if let Some(older) = previous {
@@ -198,6 +204,9 @@ impl Driver {
             self.touch(node);
         }
         self.state.inherited_below = self.state.inherited_below.max(self.state.next_attempt);
+        if self.mutated(Mutation::ForgetInherited) {
+            self.state.inherited_below = 1;
+        }
         Ok(())
     }
 

@@ -286,7 +286,13 @@ impl Sim<'_> {
             Some(FaultKind::BootStalls) => {}
             Some(FaultKind::BootEndsEarly) => {
                 let exit = (self.choices.below(2) == 1).then(|| "exit status 1".to_string());
-                say(self, joins, Observation::Closed { exit });
+                let mut at = joins;
+                if self.choices.below(4) == 3 {
+                    // It had just joined.
+                    say(self, joins, Observation::Joined);
+                    at += self.choices.span_ms(5_000);
+                }
+                say(self, at, Observation::Closed { exit });
             }
             Some(FaultKind::BootFails) => {
                 let permanent = self.choices.below(4) == 3;

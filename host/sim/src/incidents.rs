@@ -14,9 +14,23 @@ impl Sim<'_> {
     /// When something happens next.
     pub(crate) fn next_incident(&mut self) {
         const GAPS: [u64; 8] = [1_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000];
-        let gap = GAPS[self.choices.below(8) as usize];
-        let part = u64::from(self.choices.below(8));
-        self.after(gap + gap * part / 8, Event::Incident);
+        let (which, part) = (self.choices.below(9) as usize, u64::from(self.choices.below(8)));
+        let gap = GAPS.get(which).map_or(0, |gap| gap + gap * part / 8);
+        if which == GAPS.len() {
+            // At the very instant at which an operation's deadline passes, just before the driver notices.
+            let deadline = self.some_deadline().unwrap_or(0);
+            return self.after(deadline, Event::Incident);
+        }
+        self.after(gap, Event::Incident);
+    }
+
+    /// How long it is until the deadline of some operation in flight.
+    fn some_deadline(&mut self) -> Option<u64> {
+        let slots = &self.driver.state().slots;
+        let held = slots.iter().filter_map(|slot| slot.node.as_ref()?.pending.as_ref()).map(|held| held.deadline_ms);
+        let all: Vec<u64> = held.filter(|_| self.up).collect();
+        let at = self.choices.below(u32::try_from(all.len()).unwrap_or(0)) as usize;
+        Some(self.clock.when(*all.get(at)?, self.now).saturating_sub(self.now))
     }
 
     pub(crate) fn incident(&mut self) {
@@ -83,7 +97,9 @@ impl Sim<'_> {
         let (Some(key), Some(session)) = (resource.key.clone(), resource.session.take()) else { return };
         self.count(FaultKind::Dies, Some(&key.slot));
         if session.heard_by == self.host {
-            let observation = Observation::Closed { exit: Some("exit status 137".into()) };
+            // Without a status nothing is known to have died: the connection is gone, or whoever watched.
+            let exit = (self.choices.below(4) != 3).then(|| "exit status 137".to_string());
+            let observation = Observation::Closed { exit };
             self.feed(Input::Observed { attempt: key.attempt, observation });
         }
     }

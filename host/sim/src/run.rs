@@ -6,11 +6,12 @@ use std::sync::Arc;
 use decider::{Plan, Snapshot};
 use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, Millis, OperationId};
-use engine::invariants::{Violation, Watch};
+use engine::invariants::Violation;
 use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output, Promise};
 use engine::policy::Policy;
 use engine::record::Record;
 use engine::shape::{ClusterShape, ShapeError};
+use engine::watch::Watch;
 
 use crate::bounds::Bound;
 use crate::calls::Mode;

@@ -1,7 +1,6 @@
 //! The end of a run: faults stop, and the fleet must settle (L1), keep nothing it should not (L3), and stay so (L2, S11).
 
 use engine::invariants::check_settled;
-use engine::io::Input;
 
 use crate::decisions::Trouble;
 use crate::run::{Phase, Sim};
@@ -18,9 +17,6 @@ impl Sim<'_> {
         let bound = self.bound();
         self.phase = Phase::Settling { by_ms: self.now + bound.ms, by_step: self.tally.steps + bound.rounds };
         self.say(|| format!("the faults stop; it must settle within {} ms and {} inputs", bound.ms, bound.rounds));
-        if self.up {
-            self.feed(Input::Resync);
-        }
     }
 
     /// Converged, nothing outstanding, and what exists is what should.
