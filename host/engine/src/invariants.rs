@@ -74,7 +74,9 @@ pub(crate) fn submits<'a>(step: &Changed<'a>) -> impl Iterator<Item = &'a crate:
 }
 
 /// Each slot with the node it held before and the one it holds after.
-pub(crate) fn nodes<'a>(step: &Changed<'a>) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
+pub(crate) fn nodes<'a>(
+    step: &Changed<'a>,
+) -> impl Iterator<Item = (&'a Slot, Option<&'a ManagedNode>, Option<&'a ManagedNode>)> {
     let before = step.before;
     step.touched.iter().filter_map(|at| Some((*at, step.after.slots.get(*at)?))).map(move |(at, slot)| {
         let earlier = before.slots.get(at).and_then(|slot| slot.node.as_ref());
@@ -185,7 +187,11 @@ fn s5(step: &Changed<'_>, found: &mut Found) {
     }
 }
 
-pub(crate) fn completes(input: &Input, attempt: AttemptId, before: &ManagedNode) -> Option<(OperationKind, Result<Done, Fault>)> {
+pub(crate) fn completes(
+    input: &Input,
+    attempt: AttemptId,
+    before: &ManagedNode,
+) -> Option<(OperationKind, Result<Done, Fault>)> {
     let pending = before.pending.as_ref()?;
     let kind = pending.operation.request.kind();
     match input {
@@ -240,7 +246,11 @@ fn s7(step: &Changed<'_>, found: &mut Found) {
         // The lease is destroyed instead, and with it what runs on it.
         let given_up = kind == OperationKind::StartBootstrap
             && before.lease.is_some()
-            && before.retry.ambiguous.as_ref().is_some_and(|doubt| doubt.absences + 1 >= crate::folding::ADOPTION_TRIES)
+            && before
+                .retry
+                .ambiguous
+                .as_ref()
+                .is_some_and(|doubt| doubt.absences + 1 >= crate::folding::ADOPTION_TRIES)
             && ended.as_ref().is_some_and(|(done, result)| *done == kind && result.is_err());
         let settled = given_up
             || matches!(&ended, Some((done, Ok(_) | Err(Fault::Permanent { .. } | Fault::Ambiguous { .. }))) if *done == kind);

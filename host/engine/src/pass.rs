@@ -438,10 +438,17 @@ impl Driver {
                     .unwrap_or_else(|| Arc::new(CreateRequest { key: key.clone(), template: template.clone() }));
                 let settles = !self.mutated(Mutation::SettleByCreating);
                 let create = match self.mutated(Mutation::OtherRequestOnRetry) && unsettled {
-                    true => Arc::new(CreateRequest { key: crate::id::ExternalKey { slot: "other-0".into(), ..create.key.clone() }, ..(*create).clone() }),
+                    true => Arc::new(CreateRequest {
+                        key: crate::id::ExternalKey { slot: "other-0".into(), ..create.key.clone() },
+                        ..(*create).clone()
+                    }),
                     false => create,
                 };
-                if unsettled && windowed && settles { Request::SettleCreate(create) } else { Request::CreateLease(create) }
+                if unsettled && windowed && settles {
+                    Request::SettleCreate(create)
+                } else {
+                    Request::CreateLease(create)
+                }
             }
             (OperationKind::LookupEndpoint, Some(lease), ..) => Request::LookupEndpoint { lease },
             (OperationKind::StartBootstrap, Some(lease), Some(endpoint), _) => {

@@ -32,9 +32,16 @@ pub(crate) fn judge(step: &Changed<'_>, found: &mut Found) {
     }
     for (slot, before, after) in nodes(step) {
         let (Some(before), Some(after)) = (before, after) else { continue };
-        if before.attempt != after.attempt && after.retry.failures != before.retry.failures && !matches!(step.input, Input::Adopt { .. }) {
+        if before.attempt != after.attempt
+            && after.retry.failures != before.retry.failures
+            && !matches!(step.input, Input::Adopt { .. })
+        {
             let (one, other) = (before.retry.failures, after.retry.failures);
-            broken(found, "SPEC 6", format!("{} had {one} failures in a row and its replacement has {other}", slot.name));
+            broken(
+                found,
+                "SPEC 6",
+                format!("{} had {one} failures in a row and its replacement has {other}", slot.name),
+            );
         }
     }
     for operation in submits(step) {
@@ -77,7 +84,13 @@ fn climbed(name: &str, before: &ManagedNode, after: &ManagedNode, found: &mut Fo
 }
 
 /// What a fault of each kind must leave behind.
-fn outcome(name: &str, kind: OperationKind, fault: &Fault, (before, after): (&ManagedNode, &ManagedNode), found: &mut Found) {
+fn outcome(
+    name: &str,
+    kind: OperationKind,
+    fault: &Fault,
+    (before, after): (&ManagedNode, &ManagedNode),
+    found: &mut Found,
+) {
     let counted = after.retry.failures > before.retry.failures || after.retry.failures == u32::MAX;
     let label = kind.label();
     match fault {

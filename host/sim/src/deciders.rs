@@ -120,9 +120,15 @@ impl Wrong {
                 Wrong::IgnoresBackoff if row.next_effect_at > snapshot.now_ms && row.live == 0 && !deleting => {
                     Verb::CreateLease
                 }
-                Wrong::DestroysFirst if deleting && row.live & live::SESSION != 0 && row.pending == 0 => Verb::DestroyLease,
-                Wrong::IgnoresPending if row.pending == OperationKind::CreateLease.code() && !deleting => Verb::CreateLease,
-                Wrong::DeletesReady if row.stage == Stage::Dormant.code() && !deleting && row.slot == 2 => Verb::BeginDelete,
+                Wrong::DestroysFirst if deleting && row.live & live::SESSION != 0 && row.pending == 0 => {
+                    Verb::DestroyLease
+                }
+                Wrong::IgnoresPending if row.pending == OperationKind::CreateLease.code() && !deleting => {
+                    Verb::CreateLease
+                }
+                Wrong::DeletesReady if row.stage == Stage::Dormant.code() && !deleting && row.slot == 2 => {
+                    Verb::BeginDelete
+                }
                 _ => continue,
             };
             if row.stage != Stage::Destroyed.code() {

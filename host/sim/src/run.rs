@@ -7,7 +7,10 @@ use decider::{Plan, Snapshot};
 use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output, Promise};
+use engine::io::{
+    DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output,
+    Promise,
+};
 use engine::policy::Policy;
 use engine::record::Record;
 use engine::shape::{ClusterShape, ShapeError};
@@ -321,14 +324,7 @@ impl<'a> Sim<'a> {
         // One more than was taken: only a list that is used up stops the faults.
         let mut choices = self.choices.taken().to_vec();
         choices.push(0);
-        Outcome {
-            violation: self.found,
-            choices,
-            tally: self.tally,
-            trace,
-            scenario,
-            events,
-        }
+        Outcome { violation: self.found, choices, tally: self.tally, trace, scenario, events }
     }
 
     /// One event, or the driver's wake-up. `false` at the end of the run.
@@ -383,7 +379,11 @@ impl<'a> Sim<'a> {
             return None;
         }
         let Some(at) = self.driver.requeue_at() else {
-            if !self.pass_asked && matches!(self.phase, Phase::Settling { .. }) && !self.driver.is_converged() && self.flying.is_empty() {
+            if !self.pass_asked
+                && matches!(self.phase, Phase::Settling { .. })
+                && !self.driver.is_converged()
+                && self.flying.is_empty()
+            {
                 let why = self.unsettled();
                 self.broken("L4", format!("nothing will ever wake it up; {why}"));
             }
@@ -544,7 +544,10 @@ impl<'a> Sim<'a> {
                 self.decide_on(call, snapshot, inputs);
             }
             Output::Notice(Notice::Inconsistent { node, facts }) => {
-                self.broken("L4", format!("the facts of {node} contradict each other and nothing will end that: {facts}"));
+                self.broken(
+                    "L4",
+                    format!("the facts of {node} contradict each other and nothing will end that: {facts}"),
+                );
             }
             Output::Notice(notice) => {
                 let tracing = self.trace.is_some();
