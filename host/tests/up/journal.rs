@@ -23,7 +23,7 @@ fn a_fleet_with_failures_and_edits_replays_bit_for_bit() {
     let journal = file.to_str().unwrap().to_owned();
     let mut up = place.up(&["--journal", &journal]);
     up.node(0, "web-2", &[("ready", json!(true))]);
-    up.node(0, "bad-0", &[("attempt", json!(3))]);
+    up.node(0, "bad-0", &[("failures", json!(2))]);
     // While it is written it can be read.
     let (code, replayed) = homeostat(&["replay"], &file);
     assert_eq!((code, &replayed["same"]), (0, &json!(true)), "{replayed}");
@@ -81,7 +81,7 @@ fn a_file_that_cannot_be_continued_is_refused_before_anything_starts() {
     let folder = place.path();
     for (file, reason) in [
         (notes.to_str().unwrap(), "not a journal"),
-        (damaged.to_str().unwrap(), "record 1 was changed"),
+        (damaged.to_str().unwrap(), "was changed after it was written"),
         (folder.to_str().unwrap(), "not a regular file"),
         ("/nowhere/journal.jsonl", "No such file"),
         ("/dev/full", "not a regular file"),
