@@ -23,7 +23,8 @@ fn a_fleet_with_failures_and_edits_replays_bit_for_bit() {
     let journal = file.to_str().unwrap().to_owned();
     let mut up = place.up(&["--journal", &journal]);
     up.node(0, "web-2", &[("ready", json!(true))]);
-    up.node(0, "bad-0", &[("attempt", json!(3))]);
+    // The first four attempts are one for each node: this is its third.
+    up.node(0, "bad-0", &[("attempt", json!(6))]);
     // While it is written it can be read.
     let (code, replayed) = homeostat(&["replay"], &file);
     assert_eq!((code, &replayed["same"]), (0, &json!(true)), "{replayed}");
@@ -77,7 +78,7 @@ fn a_file_that_cannot_be_continued_is_refused_before_anything_starts() {
     let damaged = place.path().join("damaged.jsonl");
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/01-climb.jsonl");
     let text = std::fs::read_to_string(golden).unwrap();
-    std::fs::write(&damaged, text.replacen("desired", "desirex", 1)).unwrap();
+    std::fs::write(&damaged, text.replacen("\"generation\":1", "\"generation\":2", 1)).unwrap();
     let folder = place.path();
     for (file, reason) in [
         (notes.to_str().unwrap(), "not a journal"),
