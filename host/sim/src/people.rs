@@ -81,10 +81,11 @@ impl Sim<'_> {
     /// What people declare first: each group whole, or with one slot, or not yet.
     pub(crate) fn first_shape(&mut self) -> ClusterShape {
         let mut groups = Vec::new();
-        for group in &self.people.fleet.groups {
-            let count = match self.choices.below(6) {
-                0 => group.count.min(1),
-                1 => 0,
+        for (at, group) in self.people.fleet.groups.iter().enumerate() {
+            // The plainest fleet is one node.
+            let count = match (self.choices.below(6), at) {
+                (0, 0) | (1, 1..) => group.count.min(1),
+                (0, 1..) | (1, 0) => 0,
                 _ => group.count,
             };
             groups.push(GroupShape { count, ..group.clone() });
