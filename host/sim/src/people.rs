@@ -165,6 +165,7 @@ impl Sim<'_> {
 
     /// A shape that must be refused whole, and change nothing.
     fn err(&mut self, mut shape: ClusterShape, at: usize) {
+        let Some(first) = self.people.fleet.groups.first().cloned() else { return };
         let wrong = match self.choices.below(6) {
             0 => {
                 shape.generation = shape.generation.saturating_sub(2);
@@ -173,7 +174,7 @@ impl Sim<'_> {
             }
             1 => {
                 shape.generation -= 1;
-                shape.groups.push(GroupShape { id: "unheard-of".into(), ..self.people.fleet.groups[0].clone() });
+                shape.groups.push(GroupShape { id: "unheard-of".into(), ..first });
                 ("S10", "changed content at the same generation was accepted".to_string())
             }
             2 => {
@@ -181,17 +182,15 @@ impl Sim<'_> {
                 ("S15", "a shape of another run was accepted".to_string())
             }
             3 => {
-                let again = shape.groups.get(at).or(self.people.fleet.groups.first()).cloned();
-                shape.groups.extend(again.clone().into_iter().chain(again));
+                let again = shape.groups.get(at).unwrap_or(&first).clone();
+                shape.groups.extend([again.clone(), again]);
                 ("S8", "two groups of one id were accepted".to_string())
             }
             4 => {
-                let first = self.people.fleet.groups[0].clone();
                 shape.groups = vec![GroupShape { count: u32::MAX, ..first }];
                 ("L1", "a shape over its limit was accepted".to_string())
             }
             _ => {
-                let first = self.people.fleet.groups[0].clone();
                 shape.groups = vec![GroupShape { id: "Not An Id".into(), ..first }];
                 ("S15", "a malformed id was accepted".to_string())
             }

@@ -39,7 +39,18 @@ impl Trace {
         for (known, called) in &providers {
             let _ = writeln!(scenario, "# provider {known:?} is {called:?} here");
         }
-        Trace { lines: Vec::new(), scenario, events: 0, providers, templates: Vec::new(), last_ms: None, listed: BTreeMap::new(), gist: None, repeats: 0, held: None }
+        Trace {
+            lines: Vec::new(),
+            scenario,
+            events: 0,
+            providers,
+            templates: Vec::new(),
+            last_ms: None,
+            listed: BTreeMap::new(),
+            gist: None,
+            repeats: 0,
+            held: None,
+        }
     }
 
     pub fn say(&mut self, at_ms: Millis, line: &str) {
