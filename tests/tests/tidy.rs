@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["decider"]),
     ("sim", &["decider", "engine"]),
     ("journal", &["decider", "engine"]),
-    ("homeostat", &["decider", "decider-artifact", "engine", "journal"]),
+    ("homeostat", &["decider", "decider-artifact", "engine", "journal", "sim"]),
     ("hostile-guests", &["decider", "decider-guest"]),
     ("hostile-guests-artifact", &["guest-build"]),
     ("tests", &["decider", "engine", "homeostat", "journal"]),

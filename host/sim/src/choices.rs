@@ -30,7 +30,7 @@ impl Choices {
         let at = self.taken.len();
         let chosen = match &mut self.source {
             _ if sides == 0 => 0,
-            Source::Seed(state) => (u64::from(roll(state)) * u64::from(sides) >> 32) as u32,
+            Source::Seed(state) => ((u64::from(roll(state)) * u64::from(sides)) >> 32) as u32,
             Source::List(list) => list.get(at).copied().unwrap_or(0).min(sides - 1),
         };
         self.taken.push(chosen);
@@ -44,7 +44,7 @@ impl Choices {
         let chosen = match &mut self.source {
             Source::Seed(state) => {
                 let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
-                let mut left = u64::from(roll(state)) * total >> 32;
+                let mut left = (u64::from(roll(state)) * total) >> 32;
                 let hit = weights.iter().position(|weight| {
                     let weight = u64::from(*weight);
                     let hit = left < weight;

@@ -81,10 +81,11 @@ impl Sim<'_> {
     /// What people declare first: each group whole, or with one slot, or not yet.
     pub(crate) fn first_shape(&mut self) -> ClusterShape {
         let mut groups = Vec::new();
-        for group in &self.people.fleet.groups {
-            let count = match self.choices.below(6) {
-                0 => group.count.min(1),
-                1 => 0,
+        for (at, group) in self.people.fleet.groups.iter().enumerate() {
+            // The plainest fleet is one node.
+            let count = match (self.choices.below(6), at) {
+                (0, 0) | (1, 1..) => group.count.min(1),
+                (0, 1..) | (1, 0) => 0,
                 _ => group.count,
             };
             groups.push(GroupShape { count, ..group.clone() });
@@ -164,6 +165,7 @@ impl Sim<'_> {
 
     /// A shape that must be refused whole, and change nothing.
     fn err(&mut self, mut shape: ClusterShape, at: usize) {
+        let Some(first) = self.people.fleet.groups.first().cloned() else { return };
         let wrong = match self.choices.below(6) {
             0 => {
                 shape.generation = shape.generation.saturating_sub(2);
@@ -172,7 +174,7 @@ impl Sim<'_> {
             }
             1 => {
                 shape.generation -= 1;
-                shape.groups.push(GroupShape { id: "unheard-of".into(), ..self.people.fleet.groups[0].clone() });
+                shape.groups.push(GroupShape { id: "unheard-of".into(), ..first });
                 ("S10", "changed content at the same generation was accepted".to_string())
             }
             2 => {
@@ -180,17 +182,15 @@ impl Sim<'_> {
                 ("S15", "a shape of another run was accepted".to_string())
             }
             3 => {
-                let again = shape.groups.get(at).or(self.people.fleet.groups.first()).cloned();
-                shape.groups.extend(again.clone().into_iter().chain(again));
+                let again = shape.groups.get(at).unwrap_or(&first).clone();
+                shape.groups.extend([again.clone(), again]);
                 ("S8", "two groups of one id were accepted".to_string())
             }
             4 => {
-                let first = self.people.fleet.groups[0].clone();
                 shape.groups = vec![GroupShape { count: u32::MAX, ..first }];
                 ("L1", "a shape over its limit was accepted".to_string())
             }
             _ => {
-                let first = self.people.fleet.groups[0].clone();
                 shape.groups = vec![GroupShape { id: "Not An Id".into(), ..first }];
                 ("S15", "a malformed id was accepted".to_string())
             }

@@ -69,6 +69,9 @@ pub enum SetupError {
     /// Without seeds nothing is tested.
     #[error("zero seeds test nothing")]
     NoSeeds,
+    /// Without groups nobody has anything to edit.
+    #[error("the fleet has no groups: there is nothing to simulate")]
+    NoGroups,
     /// Without time nothing happens.
     #[error("zero simulated time tests nothing")]
     NoTime,
@@ -232,6 +235,9 @@ impl<'a> Sim<'a> {
         let decide: &'a mut Decide<'a> = decide;
         if setup.until_ms == 0 {
             return Err(SetupError::NoTime);
+        }
+        if setup.shape.groups.is_empty() {
+            return Err(SetupError::NoGroups);
         }
         let swarm = Swarm::draw(&mut choices, &setup.rates, forced);
         let names: BTreeSet<String> = setup.shape.groups.iter().map(|group| group.template.provider.clone()).collect();

@@ -18,6 +18,8 @@ struct Search<'s, 'd, 'e> {
     decide: &'d mut Decide<'e>,
     id: &'static str,
     best: Vec<u32>,
+    /// Inputs of the best run.
+    steps: u64,
     runs: u64,
     more: &'s mut dyn FnMut() -> bool,
 }
@@ -34,7 +36,9 @@ pub fn shrink(
     decide: &mut Decide<'_>,
     more: &mut dyn FnMut() -> bool,
 ) -> Result<Shrunk, SetupError> {
-    let mut search = Search { setup, decide, id, best: choices.to_vec(), runs: 0, more };
+    let faults = choices.len().min(crate::faults::FAULTS);
+    let mut search = Search { setup, decide, id, best: choices.to_vec(), steps: u64::MAX, runs: 0, more };
+    search.switch_off(faults)?;
     while search.round()? {}
     let Search { decide, best, runs, .. } = search;
     let outcome = replay(setup, best.clone(), decide, true)?;
@@ -44,27 +48,51 @@ pub fn shrink(
 impl Search<'_, '_, '_> {
     /// Tries one list; keeps it when it fails the same way.
     fn fails(&mut self, candidate: Vec<u32>) -> Result<bool, SetupError> {
+        self.fails_within(candidate, self.steps)
+    }
+
+    /// As [`Search::fails`], in at most so many inputs.
+    fn fails_within(&mut self, candidate: Vec<u32>, steps: u64) -> Result<bool, SetupError> {
         if candidate == self.best {
             return Ok(false);
         }
         self.runs += 1;
         let outcome = replay(self.setup, candidate.clone(), self.decide, false)?;
+        // A shorter list that makes a longer history is no help to a reader.
         let same = outcome.violation.is_some_and(|violation| violation.id == self.id);
-        if same {
+        let better = same && outcome.tally.steps <= steps;
+        if better {
+            self.steps = outcome.tally.steps;
             self.best = candidate;
             // What follows the last choice that was made is never read; one more says that there was no end before.
             self.best.truncate(outcome.choices.len());
         }
-        Ok(same)
+        Ok(better)
+    }
+
+    /// The first choices say which faults take part: each that need not is switched off, and everything else stays in place.
+    fn switch_off(&mut self, faults: usize) -> Result<(), SetupError> {
+        for at in 0..faults {
+            if self.best.get(at).is_some_and(|value| *value != 0) && (self.more)() {
+                let mut candidate = self.best.clone();
+                candidate[at] = 0;
+                self.fails_within(candidate, u64::MAX)?;
+            }
+        }
+        Ok(())
     }
 
     /// One round of all ways; whether any helped.
     fn round(&mut self) -> Result<bool, SetupError> {
         let before = self.best.clone();
         self.cut_tail()?;
-        self.chunks(false)?;
+        // Zeroes first: they switch whole faults off and move nothing.
         self.chunks(true)?;
         self.lower()?;
+        self.chunks(false)?;
+        if self.best == before {
+            self.exchange()?;
+        }
         Ok(self.best != before && (self.more)())
     }
 
@@ -106,6 +134,25 @@ impl Search<'_, '_, '_> {
             }
             size /= 2;
         }
+    }
+
+    /// Puts another fault in the place of a choice: one that makes the history shorter.
+    fn exchange(&mut self) -> Result<(), SetupError> {
+        let mut at = 0;
+        while at < self.best.len() && self.steps > 0 {
+            for other in 1..20 {
+                if !(self.more)() {
+                    return Ok(());
+                }
+                if self.best.get(at).is_some_and(|value| *value != other) {
+                    let mut candidate = self.best.clone();
+                    candidate[at] = other;
+                    self.fails_within(candidate, self.steps.saturating_sub(1))?;
+                }
+            }
+            at += 1;
+        }
+        Ok(())
     }
 
     /// Lowers single values: to 0, to half, by one.

@@ -20,6 +20,9 @@ pub(crate) struct Trace {
     last_ms: Option<Millis>,
     /// What each backend was last listed as.
     listed: BTreeMap<String, String>,
+    /// The attempt and the outcome of the last result, and how often it came in a row.
+    gist: Option<(String, String)>,
+    repeats: u32,
     /// The last input, not written yet: one that brought nothing and says nothing new is left out.
     held: Option<(Millis, String, bool)>,
 }
@@ -44,11 +47,14 @@ impl Trace {
             templates: Vec::new(),
             last_ms: None,
             listed: BTreeMap::new(),
+            gist: None,
+            repeats: 0,
             held: None,
         }
     }
 
     pub fn say(&mut self, at_ms: Millis, line: &str) {
+        self.gist = None;
         self.lines.push(format!("{:>12}  {line}", seconds(at_ms)));
     }
 
@@ -86,8 +92,24 @@ impl Trace {
             };
             self.last_ms = Some(shown);
         }
-        self.events += 1;
         let _ = writeln!(self.scenario, "{command}");
+        // Looking again and again is one event to a reader.
+        let gist = gist(&command);
+        if gist.is_some() && gist == self.gist {
+            self.repeats += 1;
+            let times = format!("{:>12}    ... and {} times more", "", self.repeats);
+            match self.repeats {
+                1 => self.lines.push(times),
+                _ => {
+                    if let Some(last) = self.lines.last_mut() {
+                        *last = times;
+                    }
+                }
+            }
+            return;
+        }
+        (self.gist, self.repeats) = (gist, 0);
+        self.events += 1;
         self.lines.push(format!("{:>12}  > {command}", ""));
     }
 
@@ -148,6 +170,13 @@ impl Trace {
     pub fn finish(self) -> (Vec<String>, String) {
         (self.lines, self.scenario)
     }
+}
+
+/// What of a result is the same when the same thing happens again: the attempt and the outcome.
+fn gist(command: &str) -> Option<(String, String)> {
+    let (id, outcome) = command.strip_prefix("result ")?.split_once(' ')?;
+    let (attempt, _) = id.split_once('.')?;
+    Some((attempt.into(), outcome.into()))
 }
 
 fn outcome(result: &Result<Done, Fault>) -> String {

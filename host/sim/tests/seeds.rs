@@ -77,6 +77,8 @@ fn wrong_deciders_are_found_named_and_shrunk() {
         let mut more = || began.elapsed() < Duration::from_secs(10);
         let shrunk = shrink(&campaign.setup, &failing.outcome.choices, id, &mut *decider(), &mut more).unwrap();
         assert_eq!(shrunk.outcome.violation.as_ref().unwrap().id, id);
+        println!("{wrong:?}: {:?}, {} runs, {:?}", shrunk.outcome.violation, shrunk.runs, began.elapsed());
+        println!("{}", shrunk.outcome.trace.join("\n"));
         sizes.push(shrunk.outcome.events);
     }
     sizes.sort_unstable();

@@ -8,6 +8,7 @@ mod journal;
 mod plan;
 mod replay;
 mod schema;
+mod simulate;
 mod table;
 mod terminal;
 pub mod up;
@@ -54,6 +55,8 @@ pub enum Verb {
     Decider(decider::DeciderVerb),
     /// Decide a recorded history again: the same plans, or what another decider would have done
     Replay(replay::ReplayArgs),
+    /// Simulate a fleet under faults, and check every guarantee
+    Simulate(simulate::SimulateArgs),
     /// Look at a journal: what happened, whether it is sound
     #[command(subcommand)]
     Journal(journal::JournalVerb),
@@ -82,6 +85,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
         Verb::Replay(args) => replay::run(&args, &terminal),
+        Verb::Simulate(args) => simulate::run(&args, &terminal),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),

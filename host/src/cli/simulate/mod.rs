@@ -1,0 +1,234 @@
+//! `homeostat simulate`: the production engine and a decider against a simulated world, on the user's own fleet file.
+
+mod report;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueHint};
+use engine::io::DeciderIdentity;
+use sim::{Campaign, Decide, Failing, Progress, Rates, Setup, SetupError, Tally, replay, run_seed, shrink};
+
+use super::{ExitCode, Failure, InputError, Terminal, decider, providers};
+use crate::fleet::Fleet;
+use crate::sandbox::LoadedDecider;
+
+/// How long a failing run is shrunk at most.
+const SHRINK: Duration = Duration::from_secs(10);
+/// The largest file of rates or choices, in bytes.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// The fleet file. Nothing of it is made; what its providers do is simulated.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// How many seeds to run.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, conflicts_with_all = ["seed", "replay"])]
+    pub seeds: u64,
+    /// Run this seed alone, and say what happens in it.
+    #[arg(long, value_name = "SEED", conflicts_with = "replay")]
+    pub seed: Option<u64>,
+    /// Run the choices of a trace file that an earlier violation left.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub replay: Option<PathBuf>,
+    /// A decider to simulate: a component, in the sandbox, with a fresh instance for each plan.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub decider: Option<PathBuf>,
+    /// Ask the built-in component in the sandbox instead of the same ladder natively, which is faster.
+    #[arg(long, conflicts_with = "decider")]
+    pub component: bool,
+    /// A TOML file of fault rates, each in a thousand opportunities, such as `crash = 200`; 0 switches a fault off.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub faults: Option<PathBuf>,
+    /// The faults of a seed stop before this much simulated time is over.
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = super::duration)]
+    pub until: Duration,
+    /// Threads [default: one a core]. The result does not depend on it.
+    #[arg(long, value_name = "COUNT")]
+    pub jobs: Option<usize>,
+    /// Where the shrunk trace of a violation is written.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "violation.txt")]
+    pub trace: PathBuf,
+}
+
+/// What is simulated, and who decides.
+pub(super) struct Bench {
+    setup: Setup,
+    component: Option<Arc<LoadedDecider>>,
+}
+
+impl Bench {
+    fn decide(&self) -> Box<Decide<'static>> {
+        match &self.component {
+            None => Box::new(|snapshot| Ok(::decider::reconcile(snapshot))),
+            Some(component) => {
+                let component = Arc::clone(component);
+                Box::new(move |snapshot| component.decide(snapshot))
+            }
+        }
+    }
+}
+
+pub(super) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let wrong = |message: &str| Failure::from(InputError { message: message.into(), ..InputError::default() });
+    if args.seeds == 0 {
+        return Err(wrong("--seeds 0: zero seeds test nothing"));
+    }
+    if args.jobs == Some(0) {
+        return Err(wrong("--jobs 0: no thread does nothing"));
+    }
+    let bench = bench(args)?;
+    if let Some(path) = &args.replay {
+        let choices = recorded(path)?;
+        let outcome = replay(&bench.setup, choices, &mut *bench.decide(), true).map_err(refused)?;
+        return report::one(None, &outcome, terminal);
+    }
+    if let Some(seed) = args.seed {
+        let outcome = run_seed(&bench.setup, seed, &mut *bench.decide(), true).map_err(refused)?;
+        let code = report::one(Some(seed), &outcome, terminal)?;
+        if outcome.violation.is_some() {
+            violated(args, &bench, &Failing { seed, outcome }, terminal)?;
+        }
+        return Ok(code);
+    }
+    let began = Instant::now();
+    let (tally, failing) = campaign(args, &bench, terminal)?;
+    let rules: Vec<String> = bench.setup.identity.rules.iter().map(|rule| rule.id.clone()).collect();
+    match failing {
+        None => {
+            report::clean(&tally, &rules, began.elapsed(), terminal)?;
+            Ok(ExitCode::Ok)
+        }
+        Some(failing) => {
+            violated(args, &bench, &failing, terminal)?;
+            Ok(ExitCode::Failed)
+        }
+    }
+}
+
+fn bench(args: &SimulateArgs) -> Result<Bench, Failure> {
+    let fleet = Fleet::load(&args.file, &providers())?;
+    let mut setup = Setup::new(fleet.shape, fleet.policy);
+    setup.until_ms = u64::try_from(args.until.as_millis()).unwrap_or(u64::MAX);
+    if let Some(path) = &args.faults {
+        setup.rates = rates(path)?;
+    }
+    let component = match args.decider.is_some() || args.component {
+        false => None,
+        true => Some(Arc::new(decider::load(args.decider.as_deref())?)),
+    };
+    if let Some(component) = &component {
+        let rules = component.description().rules.clone();
+        setup.identity = DeciderIdentity { digest: component.digest().to_owned(), rules };
+    }
+    if args.decider.is_some() {
+        // Somebody else's decider is asked again more often: whether it keeps its contract is what is to be learnt.
+        setup.scrutiny = 4;
+    }
+    Ok(Bench { setup, component })
+}
+
+fn refused(error: SetupError) -> Failure {
+    InputError { message: error.to_string(), ..InputError::default() }.into()
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let wrong =
+        |message: String| InputError { message, file: Some(path.display().to_string()), ..InputError::default() };
+    let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if length > MAX_FILE_BYTES {
+        return Err(wrong(format!("{length} bytes are more than {MAX_FILE_BYTES}")).into());
+    }
+    Ok(std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?)
+}
+
+fn rates(path: &Path) -> Result<Rates, Failure> {
+    let text = text(path)?;
+    toml::from_str(&text).map_err(|error| {
+        let place = error.span().map(|span| crate::fleet::position(&text, span.start));
+        let (line, column) = place.unzip();
+        let (message, file) = (error.message().to_owned(), Some(path.display().to_string()));
+        InputError { message, file, line, column, ..InputError::default() }.into()
+    })
+}
+
+/// The choices of a trace file.
+fn recorded(path: &Path) -> Result<Vec<u32>, Failure> {
+    let text = text(path)?;
+    let wrong =
+        |message: String| InputError { message, file: Some(path.display().to_string()), ..InputError::default() };
+    let Some(list) = text.lines().find_map(|line| line.strip_prefix(report::CHOICES)) else {
+        return Err(wrong(format!("there is no line {:?}", report::CHOICES)).into());
+    };
+    let parse = |word: &str| word.parse::<u32>().map_err(|_| wrong(format!("{word:?} is no choice")));
+    Ok(list.split_whitespace().map(parse).collect::<Result<_, _>>()?)
+}
+
+fn campaign(args: &SimulateArgs, bench: &Bench, terminal: &Terminal) -> Result<(Tally, Option<Failing>), Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let campaign =
+        Campaign { setup: bench.setup.clone(), first: 0, seeds: args.seeds, jobs: args.jobs.unwrap_or(cores).min(256) };
+    let bar = Bar::new(args.seeds, terminal);
+    let ran = campaign.run(&|| bench.decide(), &|progress| bar.show(progress)).map_err(refused);
+    bar.clear();
+    ran
+}
+
+/// Shrinks a violation, writes its trace, and says how to see it again.
+fn violated(args: &SimulateArgs, bench: &Bench, failing: &Failing, terminal: &Terminal) -> Result<(), Failure> {
+    let Some(violation) = &failing.outcome.violation else { return Ok(()) };
+    let began = Instant::now();
+    let mut more = || began.elapsed() < SHRINK;
+    let choices = &failing.outcome.choices;
+    let shrunk = shrink(&bench.setup, choices, violation.id, &mut *bench.decide(), &mut more).map_err(refused)?;
+    let commands = report::Commands::new(args, failing.seed);
+    std::fs::write(&args.trace, report::trace_file(failing, &shrunk, &commands)).map_err(|error| InputError {
+        message: error.to_string(),
+        file: Some(args.trace.display().to_string()),
+        ..InputError::default()
+    })?;
+    report::violation(failing, &shrunk, &commands, args, terminal)
+}
+
+/// The progress, on standard error: a bar where somebody looks at it, now and then a line where nobody does.
+struct Bar {
+    seeds: u64,
+    silent: bool,
+    live: bool,
+    began: Instant,
+    shown: Mutex<Instant>,
+}
+
+impl Bar {
+    fn new(seeds: u64, terminal: &Terminal) -> Self {
+        let live = std::io::stderr().is_terminal();
+        let now = Instant::now();
+        Bar { seeds, silent: terminal.is_json(), live, began: now, shown: Mutex::new(now) }
+    }
+
+    fn show(&self, progress: Progress) {
+        let pause = Duration::from_millis(if self.live { 100 } else { 10_000 });
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.silent || shown.elapsed() < pause {
+            return;
+        }
+        *shown = Instant::now();
+        let line = report::progress_line(progress, self.seeds, self.began.elapsed());
+        let mut err = std::io::stderr().lock();
+        let _ = match self.live {
+            true => write!(err, "\r\x1b[2K{line}").and_then(|()| err.flush()),
+            false => writeln!(err, "{line}"),
+        };
+    }
+
+    fn clear(&self) {
+        if self.live && !self.silent {
+            let mut err = std::io::stderr().lock();
+            let _ = write!(err, "\r\x1b[2K").and_then(|()| err.flush());
+        }
+    }
+}
