@@ -159,13 +159,14 @@ fn rates(path: &Path) -> Result<Rates, Failure> {
 /// The choices of a trace file.
 fn recorded(path: &Path) -> Result<Vec<u32>, Failure> {
     let text = text(path)?;
-    let wrong =
-        |message: String| InputError { message, file: Some(path.display().to_string()), ..InputError::default() };
+    let wrong = |message: String| {
+        Failure::from(InputError { message, file: Some(path.display().to_string()), ..InputError::default() })
+    };
     let Some(list) = text.lines().find_map(|line| line.strip_prefix(report::CHOICES)) else {
-        return Err(wrong(format!("there is no line {:?}", report::CHOICES)).into());
+        return Err(wrong(format!("there is no line {:?}", report::CHOICES)));
     };
     let parse = |word: &str| word.parse::<u32>().map_err(|_| wrong(format!("{word:?} is no choice")));
-    Ok(list.split_whitespace().map(parse).collect::<Result<_, _>>()?)
+    list.split_whitespace().map(parse).collect()
 }
 
 fn campaign(args: &SimulateArgs, bench: &Bench, terminal: &Terminal) -> Result<(Tally, Option<Failing>), Failure> {
