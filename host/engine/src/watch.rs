@@ -18,7 +18,7 @@ impl Watch {
         Watch { before: state.clone(), touched: Vec::new() }
     }
 
-    /// All invariants that the step from the last judged state to this one shows to be broken, as [`check_step`].
+    /// All invariants that the step from the last judged state to this one shows to be broken, as [`crate::invariants::check_step`].
     pub fn step(&mut self, input: &Input, outputs: &[Output], after: &ClusterState) -> Vec<Violation> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.clear();
