@@ -163,7 +163,6 @@ impl Driver {
 
     /// Halves the nodes for which the decider failed; one that stands alone is held, with the error as its reason.
     fn isolate(&mut self, pass: &mut Pass, part: Vec<NodeId>, failure: DeciderFailure) {
-        pass.partial = true;
         if part.len() > 1 && pass.calls_left > 1 {
             let mut left = part;
             let right = left.split_off(left.len() / 2);
@@ -171,6 +170,7 @@ impl Driver {
             pass.rest.push(left);
             return;
         }
+        pass.partial = true;
         let (now, policy) = (self.now, self.policy);
         let for_ever = self.mutated(Mutation::QuarantineForEver);
         let mut fresh = Vec::new();
