@@ -9,8 +9,9 @@ use engine::invariants::{check_same_plan, check_subset};
 use engine::io::{DeciderFailure, Input};
 use engine::validate::check_plan;
 
+use crate::event::{Event, Phase};
 use crate::faults::{FaultKind, Place};
-use crate::run::{Event, Phase, Sim};
+use crate::run::Sim;
 
 /// What is wrong with the decider, until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use engine::id::{AttemptId, ExternalKey};
 use engine::io::{Input, Observation};
 use engine::shape::slot_name;
 
+use crate::event::Event;
 use crate::faults::{FaultKind, Place};
-use crate::run::{Event, Sim};
+use crate::run::Sim;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const HOUR_MS: i64 = 60 * 60 * 1_000;

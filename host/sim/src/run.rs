@@ -1,25 +1,22 @@
 //! One run: the event loop between the world, the people and the driver.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use decider::{Plan, Snapshot};
 use engine::driver::{Driver, DriverConfig, DriverError};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{
-    DeciderFailure, DeciderIdentity, Done, Fault, Input, Notice, Observation, Operation, OperationStatus, Output,
-    Promise,
-};
+use engine::io::{DeciderFailure, DeciderIdentity, Input, Promise};
 use engine::policy::Policy;
-use engine::record::Record;
 use engine::shape::{ClusterShape, ShapeError};
 use engine::watch::Watch;
 
 use crate::bounds::Bound;
-use crate::calls::Mode;
 use crate::choices::Choices;
+use crate::clock::HostClock;
 use crate::decisions::Trouble;
+use crate::event::{Event, Phase};
 use crate::faults::{FAULTS, FaultKind, Place, Rates, Swarm};
 use crate::people::People;
 use crate::tally::Tally;
@@ -113,63 +110,6 @@ pub fn replay(setup: &Setup, choices: Vec<u32>, decide: &mut Decide<'_>, traced:
     Sim::new(setup, Choices::from_list(choices), None, decide, traced).map(Sim::run)
 }
 
-/// What happens at an instant.
-pub(crate) enum Event {
-    /// A call takes effect.
-    Perform { operation: Box<Operation>, mode: Mode, sent: Millis, host: u64 },
-    /// A result arrives.
-    Complete { id: OperationId, result: Result<Done, Fault>, host: u64 },
-    /// A session reports.
-    Report { number: u64, attempt: AttemptId, observation: Observation },
-    /// A backend is listed.
-    List { provider: usize },
-    /// Something happens by itself.
-    Incident,
-    /// The decider answers.
-    Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
-    /// The address of a resource changes.
-    MoveEndpoint { lease: String },
-    /// The host is started again.
-    Restart,
-}
-
-/// Which part of the run this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Faults and edits.
-    Faulty,
-    /// None any more: it must settle by these bounds.
-    Settling { by_ms: Millis, by_step: u64 },
-    /// It has settled and must stay so.
-    Quiet { until_ms: Millis },
-}
-
-/// The host's clock, as the driver sees it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HostClock {
-    pub skew_ms: i64,
-    pub stands: Option<(Millis, Millis)>,
-}
-
-impl HostClock {
-    /// What it shows.
-    pub fn shows(&self, now: Millis) -> Millis {
-        match self.stands {
-            Some((at, until)) if now < until => at,
-            _ => now.saturating_add_signed(self.skew_ms),
-        }
-    }
-
-    /// When it will show an instant.
-    pub fn when(&self, at: Millis, now: Millis) -> Millis {
-        if at <= self.shows(now) {
-            return now;
-        }
-        let when = at.saturating_add_signed(-self.skew_ms);
-        self.stands.map_or(when, |(_, until)| when.max(until)).max(now)
-    }
-}
-
 /// What of an attempt the world remembers, over all starts of the host.
 pub(crate) struct Known {
     pub slot: String,
@@ -213,7 +153,7 @@ pub(crate) struct Sim<'a> {
     pub trace: Option<Trace>,
     last_tick: Millis,
     settled_state: Option<engine::state::ClusterState>,
-    pass_asked: bool,
+    pub pass_asked: bool,
 }
 
 /// Where simulated time begins: a plausible instant, so that going back is possible.
@@ -463,105 +403,6 @@ impl<'a> Sim<'a> {
         }
         let whom = slot.map_or_else(String::new, |slot| format!(" for {slot}"));
         self.say(|| format!("fault: {}{whom}", fault.label()));
-    }
-
-    /// Feeds one input, and all that follows from it at once. Every step is judged.
-    pub fn feed(&mut self, input: Input) {
-        let mut inputs = VecDeque::from([input]);
-        while let Some(input) = inputs.pop_front() {
-            if !self.up {
-                return;
-            }
-            self.fold(input, &mut inputs);
-            if self.found.is_some() {
-                return;
-            }
-        }
-    }
-
-    fn fold(&mut self, input: Input, inputs: &mut VecDeque<Input>) {
-        self.tally.steps += 1;
-        let shown = self.clock.shows(self.now);
-        if let Some(trace) = &mut self.trace {
-            trace.input(&input, shown);
-        }
-        // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.
-        let judged = match &input {
-            Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
-            input => input.clone(),
-        };
-        let passes = self.driver.stats().passes;
-        let folded = self.driver.handle(input, shown);
-        self.tally.passes += self.driver.stats().passes - passes;
-        let mut outputs = Vec::new();
-        while let Some(output) = self.driver.poll_output() {
-            outputs.push(output);
-        }
-        if let Some(trace) = &mut self.trace {
-            trace.folded(!outputs.is_empty() || folded.is_err());
-        }
-        if let Some(violation) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
-            self.found.get_or_insert(violation);
-        }
-        if let Err(error) = folded {
-            self.refused(&judged, &error);
-        } else if let Some(why) = self.people.must_be_refused(&judged) {
-            self.broken(why.0, why.1);
-        }
-        for output in outputs {
-            if let Some(left) = &mut self.dies_after {
-                if *left == 0 {
-                    return self.crash();
-                }
-                *left -= 1;
-            }
-            if self.found.is_some() {
-                return;
-            }
-            self.act(output, inputs);
-        }
-    }
-
-    fn refused(&mut self, input: &Input, error: &DriverError) {
-        match error {
-            DriverError::Shape(_) if self.people.may_be_refused(input) => {}
-            DriverError::NeverBlocks { .. } => self.broken("L4", error.to_string()),
-            _ => self.broken("L4", format!("an input that is right is refused: {error}")),
-        }
-    }
-
-    fn act(&mut self, output: Output, inputs: &mut VecDeque<Input>) {
-        match output {
-            Output::Record(Record::AttemptsReserved { below }) => self.fence = self.fence.max(below.0),
-            Output::Record(_) => {}
-            Output::Submit(operation) => self.submit(operation),
-            Output::Ask(id) => {
-                let status = match self.promised.contains(&id) {
-                    true => OperationStatus::Completed,
-                    false => OperationStatus::Ambiguous,
-                };
-                if status == OperationStatus::Ambiguous {
-                    self.landed(id);
-                }
-                inputs.push_back(Input::Answered { id, status });
-            }
-            Output::Decide { call, snapshot } => {
-                self.pass_asked = true;
-                self.decide_on(call, snapshot, inputs);
-            }
-            Output::Notice(Notice::Inconsistent { node, facts }) => {
-                self.broken(
-                    "L4",
-                    format!("the facts of {node} contradict each other and nothing will end that: {facts}"),
-                );
-            }
-            Output::Notice(notice) => {
-                let tracing = self.trace.is_some();
-                if tracing {
-                    self.say(|| format!("notice: {notice:?}"));
-                }
-            }
-        }
     }
 
     /// The decider answered at once.

@@ -3,7 +3,8 @@
 use engine::invariants::check_settled;
 
 use crate::decisions::Trouble;
-use crate::run::{Phase, Sim};
+use crate::event::Phase;
+use crate::run::Sim;
 
 impl Sim<'_> {
     /// The faults stop. What is in flight stays in flight; nothing new goes wrong.
