@@ -12,8 +12,14 @@
 //! wait 5s | wake                        the clock moves: by a time, or to the next wake-up
 //! list fake complete web-0/a1=L1        a listing: complete or partial; `other:` before a label is another run's
 //! adopt fake complete web-0/a1=L1@v1    what a restart finds
+//! answered a1.1 ambiguous               the executor's answer for any operation id: ambiguous | completed
+//! restart 33                            the host is killed and starts again: all that is left is the fence of attempt ids
+//! clock +1day                           the clock jumps: a time, or -1hour; what is due fires once
+//! storm web-0 100                       its operation fails and its retry comes, that often, quietly
+//! resync                                the periodic pass
 //! decider broken | broken-for web-1 | ok | changed
-//! slow | answer                         decisions wait, and come
+//! clock-at 5s                           the next input comes at this instant, before anything that is due then
+//! slow | answer | answer-one            decisions wait, and come: all, or the next
 //! bring-up                              everything succeeds, quietly
 //! show | rest                           where each node is; a pass over a settled cluster changes nothing
 //! ```
@@ -22,6 +28,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use decider::{HoldKind, Snapshot, Verb};
+use engine::driver::{Driver, DriverConfig};
 use engine::id::{AttemptId, ExternalKey};
 use engine::io::{
     DeciderFailure, Done, Fault, Input, Listing, Notice, Observation, OperationStatus, Output, Request, Resource,
@@ -52,8 +59,14 @@ pub struct Run {
 
 /// Runs a scenario. `with` may replace the session's decider before the first command.
 pub fn run(text: &str, with: impl Fn(&mut Session)) -> Result<Run, Malformed> {
-    let mut runner =
-        Runner { session: None, policy: Policy::default(), text: String::new(), rules: BTreeSet::new(), with: &with };
+    let mut runner = Runner {
+        session: None,
+        policy: Policy::default(),
+        epoch: 0,
+        text: String::new(),
+        rules: BTreeSet::new(),
+        with: &with,
+    };
     for (at, line) in text.lines().enumerate() {
         if line.starts_with(char::is_whitespace) || line.trim().is_empty() || line.starts_with('#') {
             if !line.starts_with(char::is_whitespace) || line.trim().is_empty() {
@@ -75,6 +88,8 @@ pub fn run(text: &str, with: impl Fn(&mut Session)) -> Result<Run, Malformed> {
 struct Runner<'a> {
     session: Option<Session>,
     policy: Policy,
+    /// How often the host was started again.
+    epoch: u64,
     text: String,
     rules: BTreeSet<u8>,
     with: &'a dyn Fn(&mut Session),
@@ -138,6 +153,27 @@ impl Runner<'_> {
                     Ok(())
                 }
             },
+            ("answered", [id, status]) => {
+                let id = operation_id(id).ok_or("no operation id")?;
+                let status = match *status {
+                    "ambiguous" => OperationStatus::Ambiguous,
+                    "completed" => OperationStatus::Completed,
+                    _ => return Err("answered ID ambiguous | completed".into()),
+                };
+                self.feed(Input::Answered { id, status })
+            }
+            ("restart", [fence]) => self.restart(fence),
+            ("clock", [jump]) => self.jump(jump),
+            ("storm", [who, times]) => self.storm(who, times),
+            ("resync", []) => self.feed(Input::Resync),
+            ("answer-one", []) => {
+                let came = self.session()?.answer_one();
+                self.print(&came)
+            }
+            ("clock-at", [at]) => {
+                self.session()?.now_ms = parse_ms(at)?;
+                Ok(())
+            }
             ("list", [provider, complete, entries @ ..]) => {
                 let listing = parse_listing(complete, entries)?;
                 self.feed(Input::Listed { provider: (*provider).into(), listing })
@@ -168,6 +204,60 @@ impl Runner<'_> {
             ("show", []) => self.show(),
             _ => Err(format!("no such command: {line}")),
         }
+    }
+
+    /// The host is killed and starts again.
+    fn restart(&mut self, fence: &str) -> Result<(), String> {
+        let next_attempt = fence.parse().map_err(|_| format!("{fence} is no attempt number"))?;
+        self.epoch += 1;
+        let config = DriverConfig { next_attempt, epoch: self.epoch, ..build::config(self.policy) };
+        let driver = Driver::new(config).map_err(|error| error.to_string())?;
+        let with = self.with;
+        let before = self.session()?;
+        let now_ms = before.now_ms;
+        let mut session = Session::new(driver);
+        session.now_ms = now_ms;
+        session.violations = std::mem::take(&mut before.violations);
+        with(&mut session);
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// The clock jumps; nothing fires on the way.
+    fn jump(&mut self, jump: &str) -> Result<(), String> {
+        let session = self.session()?;
+        session.now_ms = match jump {
+            "+1day" => session.now_ms + 86_400_000,
+            "-1hour" => session.now_ms.saturating_sub(3_600_000),
+            _ => return Err("clock +1day | -1hour".into()),
+        };
+        self.feed(Input::Tick)
+    }
+
+    /// Failure after failure, each at the instant of its retry. What is longer than a few lines is no help.
+    fn storm(&mut self, who: &str, times: &str) -> Result<(), String> {
+        let times: u32 = times.parse().map_err(|_| format!("{times} is no number"))?;
+        let (mut shortest, mut longest) = (u64::MAX, 0);
+        for _ in 0..times {
+            let id = self.pending(who)?.id;
+            let session = self.session()?;
+            let failed_ms = session.now_ms;
+            session.feed(Input::Completed { id, result: Err(Fault::retryable("503")) });
+            // Other things that happen meanwhile do not shorten the wait.
+            session.feed(Input::Resync);
+            let mut woken = 0;
+            while session.pending(id.attempt).is_none() {
+                session.wake().ok_or("nothing to wake up for")?;
+                woken += 1;
+                if woken > 10 {
+                    return Err("its retry does not come".into());
+                }
+            }
+            let waited = session.now_ms - failed_ms;
+            (shortest, longest) = (shortest.min(waited), longest.max(waited));
+        }
+        self.line(&format!("waits from {} to {}", ms(shortest), ms(longest)));
+        Ok(())
     }
 
     fn set_policy(&mut self, settings: &[&str]) -> Result<(), String> {

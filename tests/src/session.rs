@@ -116,8 +116,19 @@ impl Session {
         came
     }
 
+    /// Answers the decision that has waited longest; those that follow wait.
+    pub fn answer_one(&mut self) -> Came {
+        let mut came = Came::default();
+        self.answer_next(&mut came);
+        came
+    }
+
     fn answer_into(&mut self, came: &mut Came) {
-        while let Some((call, snapshot)) = self.waiting.pop_front() {
+        while self.answer_next(came) {}
+    }
+
+    fn answer_next(&mut self, came: &mut Came) -> bool {
+        if let Some((call, snapshot)) = self.waiting.pop_front() {
             let result = (self.decide)(&snapshot);
             if let Ok(plan) = &result {
                 let alone = |node: NodeId| self.driver.lone_snapshot(node);
@@ -131,7 +142,9 @@ impl Session {
                 came.plans.push((snapshot.clone(), plan.clone()));
             }
             self.step(Input::Decided { call, result }, came);
+            return true;
         }
+        false
     }
 
     fn step(&mut self, input: Input, came: &mut Came) {
