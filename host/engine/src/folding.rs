@@ -149,6 +149,8 @@ impl Folding<'_> {
                             id: pending.operation.id,
                             kind,
                             since_ms: self.now,
+                            looked_ms: self.now,
+                            waited_ms: 0,
                             absences: 0,
                             request,
                         });
@@ -179,8 +181,11 @@ impl Folding<'_> {
         let Some(doubt) = &mut node.retry.ambiguous else { return };
         doubt.absences = doubt.absences.saturating_add(1);
         let window_ms = if self.mutated(Mutation::SettleWithoutWindow) { 0 } else { window_ms };
-        let over = after(doubt.since_ms, window_ms);
-        if doubt.absences >= listings.max(1) && pending.sent_ms >= over {
+        let most = self.policy.probe_interval_ms.max(1).saturating_mul(2);
+        let passed = pending.sent_ms.saturating_sub(doubt.looked_ms).min(most);
+        doubt.waited_ms = doubt.waited_ms.saturating_add(passed);
+        doubt.looked_ms = pending.sent_ms;
+        if doubt.absences >= listings.max(1) && doubt.waited_ms >= window_ms {
             node.retry.ambiguous = None;
             node.retry.next_effect_at = None;
             if node.climbs() {

@@ -173,6 +173,11 @@ pub struct Ambiguous {
     pub kind: OperationKind,
     /// Since when that is so.
     pub since_ms: Millis,
+    /// When it was last looked for (a create, windowed backends).
+    pub looked_ms: Millis,
+    /// How much of the window has passed, a bounded part of it from each look to the next: a clock that jumps ahead is no
+    /// time that has passed for the provider.
+    pub waited_ms: u64,
     /// Complete listings in a row, since then, without its label (a create, windowed backends); or tries in a row to adopt
     /// it that did not work (a bootstrap, deleting).
     pub absences: u32,
