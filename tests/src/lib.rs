@@ -8,4 +8,5 @@ pub mod scenario;
 pub mod session;
 pub mod snapshots;
 pub mod source;
+mod words;
 pub mod world;

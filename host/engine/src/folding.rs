@@ -282,7 +282,7 @@ impl Folding<'_> {
                 true
             }
             Observation::Closed { exit } => {
-                let had = node.session.take().is_some();
+                let (had, stage) = (node.session.take().is_some(), node.stage);
                 if node.climbs() && node.stage.is_ready() {
                     let exit = exit.filter(|_| !self.mutated(Mutation::IgnoreDeath));
                     let believed = self.mutated(Mutation::BelieveClosed).then(|| "closed".to_string());
@@ -294,7 +294,7 @@ impl Folding<'_> {
                     let exit = exit.unwrap_or_else(|| "no exit status".into());
                     self.fail(node, format!("closed before it converged: {exit}"), false);
                 }
-                had
+                had || node.stage != stage
             }
         }
     }

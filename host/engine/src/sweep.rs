@@ -42,7 +42,16 @@ impl Driver {
                 .get(&key.slot)
                 .and_then(|node| self.state.slot(*node))
                 .and_then(|slot| slot.node.as_ref());
+            // The key of the attempt that holds the slot, on something that it does not hold: a create that landed late.
+            // It may be needed no more than what is held; which of the two, only a person can say.
+            let other = held.is_some_and(|node| {
+                node.attempt == key.attempt && node.lease.as_ref().is_some_and(|lease| *lease != resource.lease)
+            });
             let retired = held.is_none_or(|node| node.attempt != key.attempt || node.stage == Stage::Destroyed);
+            if other && !retired {
+                self.orphan(provider, resource, key);
+                continue;
+            }
             let retired = (retired || self.mutated(Mutation::ReapHeld)) && !self.mutated(Mutation::NoReap);
             if retired {
                 self.reap(provider, resource, key);

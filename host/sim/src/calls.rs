@@ -4,9 +4,9 @@ use decider::Progress;
 use engine::id::{AttemptId, Millis};
 use engine::io::{Done, Fault, Input, Observation, Operation, Promise, Request};
 
-use crate::event::{Event, Phase};
+use crate::event::{Event, Known, Phase};
 use crate::faults::{FaultKind, Place};
-use crate::run::{Known, Sim};
+use crate::run::Sim;
 use crate::world::{Birth, ListingFault, session_name};
 
 /// How a call goes.

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::run::{Decide, Outcome, Setup, SetupError, run_seed};
+use crate::setup::{Decide, Outcome, Setup, SetupError, run_seed};
 use crate::tally::Tally;
 
 /// Seeds to run.

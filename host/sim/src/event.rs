@@ -1,4 +1,4 @@
-//! What can be due in a run, and which part of the run it is.
+//! What happens at an instant, in which part of a run, by which clock.
 
 use decider::Plan;
 use engine::id::{AttemptId, Millis, OperationId};
@@ -35,4 +35,37 @@ pub(crate) enum Phase {
     Settling { by_ms: Millis, by_step: u64 },
     /// It has settled and must stay so.
     Quiet { until_ms: Millis },
+}
+
+/// The host's clock, as the driver sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostClock {
+    pub skew_ms: i64,
+    pub stands: Option<(Millis, Millis)>,
+}
+
+impl HostClock {
+    /// What it shows.
+    pub fn shows(&self, now: Millis) -> Millis {
+        match self.stands {
+            Some((at, until)) if now < until => at,
+            _ => now.saturating_add_signed(self.skew_ms),
+        }
+    }
+
+    /// When it will show an instant.
+    pub fn when(&self, at: Millis, now: Millis) -> Millis {
+        if at <= self.shows(now) {
+            return now;
+        }
+        let when = at.saturating_add_signed(-self.skew_ms);
+        self.stands.map_or(when, |(_, until)| when.max(until)).max(now)
+    }
+}
+
+/// What of an attempt the world remembers, over all starts of the host.
+pub(crate) struct Known {
+    pub slot: String,
+    pub host: u64,
+    pub last_sequence: u64,
 }

@@ -19,6 +19,10 @@ pub const NOT_COVERED: &[(&str, &str)] = &[
         "adopt-from-a-lie",
         "a listing at the restart that claims to be complete and is not: nothing durable contradicts it yet",
     ),
+    (
+        "clock-ahead-in-a-window",
+        "a clock that jumps ahead while a windowed create may still land: the host's clock is steady, and windows need that",
+    ),
     ("provider-seen-through-http", "real status codes and bodies: calls are classified before they reach the engine"),
 ];
 

@@ -3,119 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use decider::{Plan, Snapshot};
-use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::driver::{Driver, DriverConfig};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{DeciderFailure, DeciderIdentity, Input, Promise};
+use engine::io::{Input, Observation, Promise};
 use engine::policy::Policy;
-use engine::shape::{ClusterShape, ShapeError};
+use engine::shape::ClusterShape;
 use engine::watch::Watch;
 
 use crate::bounds::Bound;
 use crate::choices::Choices;
-use crate::clock::HostClock;
 use crate::decisions::Trouble;
-use crate::event::{Event, Phase};
-use crate::faults::{FAULTS, FaultKind, Place, Rates, Swarm};
+use crate::event::{Event, HostClock, Known, Phase};
+use crate::faults::{FaultKind, Place, Swarm};
 use crate::people::People;
+use crate::setup::{Decide, Outcome, Setup, SetupError};
 use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::world::World;
-
-/// How plans are made.
-pub type Decide<'a> = dyn FnMut(&Snapshot) -> Result<Plan, DeciderFailure> + 'a;
-
-/// What a run is about.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The fleet that people begin with and edit.
-    pub shape: ClusterShape,
-    /// The operator's settings.
-    pub policy: Policy,
-    /// The rate of each fault.
-    pub rates: Rates,
-    /// Faults stop at a random instant before this one, in milliseconds.
-    pub until_ms: u64,
-    /// The decider.
-    pub identity: DeciderIdentity,
-    /// Every so many plans, S11 and S12 are checked by asking the decider again; 1 is every plan, 0 never.
-    pub scrutiny: u32,
-    /// The rule that is broken on purpose (tests only).
-    pub mutation: Option<engine::mutation::Mutation>,
-}
-
-impl Setup {
-    /// A fleet under the built-in decider, with the full menu for two hours at most.
-    pub fn new(shape: ClusterShape, policy: Policy) -> Self {
-        let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
-        let (rates, until_ms) = (Rates::default(), 2 * 60 * 60 * 1_000);
-        Setup { shape, policy, rates, until_ms, identity, scrutiny: 32, mutation: None }
-    }
-}
-
-/// Why nothing can be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
-    /// The engine refuses the fleet.
-    #[error(transparent)]
-    Shape(#[from] ShapeError),
-    /// The engine refuses to start.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
-    /// Without seeds nothing is tested.
-    #[error("zero seeds test nothing")]
-    NoSeeds,
-    /// Without groups nobody has anything to edit.
-    #[error("the fleet has no groups: there is nothing to simulate")]
-    NoGroups,
-    /// Without time nothing happens.
-    #[error("zero simulated time tests nothing")]
-    NoTime,
-}
-
-/// What a run gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The first violation; none for a run as it should be.
-    pub violation: Option<Violation>,
-    /// Every choice, to run it again.
-    pub choices: Vec<u32>,
-    /// What was exercised.
-    pub tally: Tally,
-    /// Inputs of the driver, one line each, with what the world did between them; empty unless asked for.
-    pub trace: Vec<String>,
-    /// The same as a scenario of the scenario language; empty unless asked for.
-    pub scenario: String,
-    /// How many inputs the trace has.
-    pub events: usize,
-}
-
-/// Runs a seed.
-///
-/// # Errors
-///
-/// The engine refuses the fleet.
-pub fn run_seed(setup: &Setup, seed: u64, decide: &mut Decide<'_>, traced: bool) -> Result<Outcome, SetupError> {
-    let forced = FaultKind::ALL.get(usize::try_from(seed % FAULTS as u64).unwrap_or(0)).copied();
-    Sim::new(setup, Choices::from_seed(seed), forced, decide, traced).map(Sim::run)
-}
-
-/// Runs a recorded list of choices; when it is used up, the faults stop.
-///
-/// # Errors
-///
-/// The engine refuses the fleet.
-pub fn replay(setup: &Setup, choices: Vec<u32>, decide: &mut Decide<'_>, traced: bool) -> Result<Outcome, SetupError> {
-    Sim::new(setup, Choices::from_list(choices), None, decide, traced).map(Sim::run)
-}
-
-/// What of an attempt the world remembers, over all starts of the host.
-pub(crate) struct Known {
-    pub slot: String,
-    pub host: u64,
-    pub last_sequence: u64,
-}
 
 pub(crate) struct Sim<'a> {
     pub setup: &'a Setup,
@@ -164,7 +69,7 @@ pub(crate) const LISTING_MS: Millis = 30_000;
 const MAX_STEPS: u64 = 3_000_000;
 
 impl<'a> Sim<'a> {
-    fn new<'b: 'a>(
+    pub fn new<'b: 'a>(
         setup: &'a Setup,
         mut choices: Choices,
         forced: Option<FaultKind>,
@@ -253,7 +158,7 @@ impl<'a> Sim<'a> {
         self.pass_asked = false;
     }
 
-    fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> Outcome {
         for provider in 0..self.world.providers.len() {
             self.after(LISTING_MS + provider as u64 * 1_000, Event::List { provider });
         }
@@ -449,9 +354,26 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// Whether a create, or anything else, is still going to happen.
+    /// Whether a call, or the end of a session, is still going to happen.
     pub fn effects_outstanding(&self) -> bool {
-        self.queue.values().any(|event| matches!(event, Event::Perform { .. } | Event::Restart))
+        let ends = |said: &Observation| matches!(said, Observation::Closed { .. } | Observation::Failed { .. });
+        self.queue.values().any(|event| match event {
+            Event::Perform { .. } | Event::Restart => true,
+            Event::Report { observation, .. } => ends(observation),
+            _ => false,
+        })
+    }
+
+    /// Whether a windowed provider may still make, or begin to show, what a create asked of it.
+    pub fn window_is_open(&self) -> bool {
+        let windowed = |name: &str| matches!(self.world.promise(self.world.provider(name)), Promise::Windowed { .. });
+        let coming = self.queue.values().any(|event| match event {
+            Event::Perform { operation, .. } => {
+                windowed(&operation.provider) && operation.request.kind() == decider::OperationKind::CreateLease
+            }
+            _ => false,
+        });
+        coming || self.world.live.iter().any(|held| held.promised_at > self.now)
     }
 
     /// The bound within which the run must settle from here.

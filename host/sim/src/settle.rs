@@ -30,14 +30,17 @@ impl Sim<'_> {
             && self.leaked().is_none()
     }
 
-    /// A resource that is neither held, nor a stranger's; or a node without a resource, unless it vanished.
+    /// A resource that is neither held, nor reported, nor a stranger's; or a node without a resource, unless it vanished.
     fn leaked(&self) -> Option<String> {
         let state = self.driver.state();
         let held = |lease: &String| {
             state.slots.iter().any(|slot| slot.node.as_ref().is_some_and(|node| node.lease.as_ref() == Some(lease)))
         };
         for resource in &self.world.live {
-            if !held(&resource.lease) && !self.world.strangers.contains(&resource.lease) {
+            // An orphan's key is in use; once its attempt is retired it is reaped.
+            let key_held = resource.key.as_ref().is_some_and(|key| state.holder(key.attempt).is_some());
+            let reported = key_held && state.orphans.keys().any(|(_, lease)| *lease == resource.lease);
+            if !held(&resource.lease) && !reported && !self.world.strangers.contains(&resource.lease) {
                 let key = resource.key.as_ref().map_or_else(|| "no label".into(), ToString::to_string);
                 return Some(format!("{} ({key}) is live and nobody holds it", resource.lease));
             }

@@ -1,6 +1,6 @@
 //! Shrinking: the list of choices that failed is made as short and as plain as possible, while it still fails the same way.
 
-use crate::run::{Decide, Outcome, Setup, SetupError, replay};
+use crate::setup::{Decide, Outcome, Setup, SetupError, replay};
 
 /// The smallest failing run that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

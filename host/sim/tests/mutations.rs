@@ -8,7 +8,7 @@ use engine::mutation::Mutation;
 use sim::deciders::Wrong;
 use sim::{Decide, run_seed};
 
-const SEEDS: u64 = 1_500;
+const SEEDS: u64 = 6_000;
 
 /// S13 compares two orders of one history, which `tests/tests/mutations.rs` does.
 const ELSEWHERE: &[Mutation] = &[Mutation::DropOvertaking];

@@ -1,4 +1,4 @@
-//! One input into the driver, and all that follows from it at once; every step is judged.
+//! One input, all its outputs, and the judgement of the step: what the host's loop does, without a host.
 
 use std::collections::VecDeque;
 
