@@ -142,12 +142,12 @@ fn not_in_time() {
         group("absent", 1, STEADY).replace("\"sh\"", "\"no-such-program\""),
     ]);
     let place = Place::with(&text);
-    let (code, _, err) = place.run(&["--until-converged", "--timeout", "1s"]);
+    let (code, _, err) = place.run(&["--until-converged", "--timeout", "4s"]);
     assert_eq!(code, 3);
     let line = |start: &str| {
         err.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_else(|| panic!("{err}")).to_owned()
     };
-    assert!(line("homeostat: not").contains("not converged within 1s"));
+    assert!(line("homeostat: not").contains("not converged within 4s"));
     let never = line("never-0:");
     assert!(never.contains("bootstrap-running, waits for the join probe (") && never.contains(" at most)"), "{never}");
     let absent = line("absent-0:");
@@ -156,14 +156,14 @@ fn not_in_time() {
     assert!(err.ends_with("homeostat: nothing is left\n"), "{err}");
     place.assert_empty();
     // For machines.
-    let mut up = place.up(&["--until-converged", "--timeout", "1s"]);
+    let mut up = place.up(&["--until-converged", "--timeout", "4s"]);
     assert_eq!(up.ended().0, 3);
     let late = up.line(0, "not in time", |line| line["schema"] == "homeostat.not-in-time/v1");
     let nodes: Vec<&Value> = late["not_ready"].as_array().unwrap().iter().map(|node| &node["node"]).collect();
-    assert_eq!((&late["timeout_ms"], nodes), (&json!(1_000), vec![&json!("never-0"), &json!("absent-0")]));
+    assert_eq!((&late["timeout_ms"], nodes), (&json!(4_000), vec![&json!("never-0"), &json!("absent-0")]));
     place.assert_empty();
     // With --keep it stays, and is still not in time.
-    let mut up = place.up(&["--until-converged", "--timeout", "1s", "--keep"]);
+    let mut up = place.up(&["--until-converged", "--timeout", "4s", "--keep"]);
     assert_eq!(up.ended().0, 3);
     assert!(place.pids().len() >= 2);
     let mut up = Up::start({
