@@ -150,12 +150,14 @@ impl Sim<'_> {
         let id = operation.id;
         let lingers = if let Mode::Lingers(ms) = mode { ms } else { 0 };
         let unexpected = matches!(mode, Mode::Unexpected) || host != self.host;
+        // A call that was given up meanwhile takes effect when nobody waits for it.
+        let given_up = self.flying.get(&id.attempt) != Some(&id);
         let result = match &mode {
             Mode::Fails(Fault::Permanent { .. }) if self.holds(&operation) => {
                 self.effect(&operation, sent, host, false, 0)
             }
             Mode::Fails(fault) => Err(fault.clone()),
-            _ => self.effect(&operation, sent, host, unexpected, lingers),
+            _ => self.effect(&operation, sent, host, unexpected || given_up, lingers),
         };
         self.take_violations();
         if unexpected {
