@@ -1,0 +1,44 @@
+//! The scenarios of `tests/scenarios` and `examples/policy-tests`, with the native decider.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::path::{Path, PathBuf};
+
+use scenario::{Bounds, Coverage, Report, Script, Status, Subject, play};
+
+fn files(folder: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Plays every case of a folder, and requires that it passes.
+fn covered(folder: &str) -> Coverage {
+    let subject = Subject::native();
+    let mut report = Report::new("ladder".into(), &subject);
+    for (path, text) in files(folder) {
+        let wrong = |error| -> ! { panic!("{}: {error}", path.display()) };
+        let script = Script::parse(&text).unwrap_or_else(|error| wrong(error));
+        script.check(&subject.identity.rules, false).unwrap_or_else(|error| wrong(error));
+        let mut texts = Vec::new();
+        for case in &script.cases {
+            let played = play(&script, case, &subject, &Bounds::default()).unwrap_or_else(|error| wrong(error));
+            report.push(&path.display().to_string(), case, &subject, &played);
+            texts.push(played.text);
+        }
+        assert_eq!(script.rendered(texts.iter().map(String::as_str)).trim_end(), text.trim_end(), "{}", path.display());
+    }
+    let failed: Vec<_> = report.tested.iter().filter(|tested| tested.status != Status::Passed).collect();
+    for tested in &failed {
+        eprintln!("{} {} {:#?}", tested.file, tested.name, tested.misses);
+    }
+    assert!(failed.is_empty(), "{} cases fail", failed.len());
+    report.coverage
+}
+
+#[test]
+fn scenarios_exercise_every_rule_that_the_engine_reaches() {
+    let coverage = covered("tests/scenarios");
+    assert_eq!(coverage.uncovered(), ["R17"], "the engine never asks about facts that contradict each other");
+}
