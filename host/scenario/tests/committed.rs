@@ -42,3 +42,11 @@ fn scenarios_exercise_every_rule_that_the_engine_reaches() {
     let coverage = covered("tests/scenarios");
     assert_eq!(coverage.uncovered(), ["R17"], "the engine never asks about facts that contradict each other");
 }
+
+#[test]
+fn policy_tests_exercise_every_rule_and_every_row_of_the_ladder() {
+    let coverage = covered("examples/policy-tests");
+    assert_eq!(coverage.uncovered(), Vec::<&str>::new());
+    assert_eq!(coverage.uncovered_rows(), Vec::<&scenario::Covered>::new());
+    assert_eq!(coverage.percent(), 100);
+}

@@ -11,14 +11,13 @@ use engine::policy::Policy;
 use engine::shape::{ClusterShape, GroupShape};
 use scenario::{Bounds, Played, Script, Subject, build, play};
 use sim::deciders::Wrong;
-use sim::{Campaign, Decide, FaultKind, Rates, Setup, run_seed, shrink};
+use sim::{Campaign, Decide, FaultKind, Setup, run_seed, shrink};
 
 fn setup() -> Setup {
     let template = |provider: &str| Arc::new((*build::template(provider, "v1")).clone());
     let group = |id: &str, count, provider| GroupShape { id: id.into(), count, template: template(provider) };
     let groups = vec![group("web", 3, "cloud"), group("gpu", 2, "spot")];
-    let mut setup =
-        Setup::new(ClusterShape { run: build::RUN.into(), generation: 1, groups }, Policy::default());
+    let mut setup = Setup::new(ClusterShape { run: build::RUN.into(), generation: 1, groups }, Policy::default());
     setup.until_ms = 1_800_000;
     setup
 }
@@ -78,8 +77,20 @@ fn note(steps: &RefCell<Steps>, plan: &Plan) {
 fn a_trace_brings_the_same_decisions_again() {
     let mut setup = setup();
     setup.scrutiny = 0;
+    // A scenario has the decider that it is played with, and its clock goes on.
+    for fault in [
+        FaultKind::DeciderTrap,
+        FaultKind::DeciderFuel,
+        FaultKind::DeciderInvalid,
+        FaultKind::DeciderSlow,
+        FaultKind::ClockAhead,
+        FaultKind::ClockBack,
+        FaultKind::ClockStops,
+    ] {
+        setup.rates = setup.rates.with(fault, 0);
+    }
     let (mut same, mut differ) = (0, Vec::new());
-    for seed in 0..200 {
+    for seed in 0..100 {
         let simulated: Rc<RefCell<Steps>> = Rc::default();
         let noted = simulated.clone();
         let mut decide = |snapshot: &Snapshot| {
@@ -97,8 +108,11 @@ fn a_trace_brings_the_same_decisions_again() {
         });
         let played = played(&outcome.scenario, &noting);
         let _ = played;
-        if simulated == again { same += 1 } else { differ.push(seed) }
+        match simulated == again {
+            true => same += 1,
+            false => differ.push(seed),
+        }
     }
-    eprintln!("{same} same, {differ:?}");
-    let _ = (Rates::none(), FaultKind::ALL);
+    // Two things at one millisecond may come in another order, and what is lost with a host is not in a trace.
+    assert!(same >= 85, "only {same} of 100 traces bring the same steps; others: {differ:?}");
 }

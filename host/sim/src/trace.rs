@@ -141,7 +141,8 @@ impl Trace {
         let mut text = format!("shape {}", shape.generation);
         for group in &shape.groups {
             let tag = self.tag(&group.template);
-            let _ = write!(text, " {}={}@{tag}:{}", group.id, group.count, group.template.provider);
+            let _ =
+                write!(text, " {}", word(format!("{}={}@{tag}:{}", group.id, group.count, group.template.provider)));
         }
         text
     }
@@ -165,6 +166,11 @@ impl Trace {
         self.scenario.push_str("expect no violation\n");
         (self.lines, self.scenario)
     }
+}
+
+/// A word of the scenario language: in quotes where people wrote something that is no id.
+fn word(text: String) -> String {
+    if text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\')) { format!("{text:?}") } else { text }
 }
 
 /// The settings as a command of the scenario language.
