@@ -119,3 +119,39 @@ fn scenarios_are_the_same_through_the_component() {
 fn decider_component() -> &'static [u8] {
     homeostat::sandbox::BUILT_IN
 }
+
+/// Whatever a decider does, its policy tests come to an end and say what is wrong.
+#[test]
+fn a_hostile_decider_fails_its_policy_tests() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/policy-tests");
+    let texts = ["rules.txt", "failures.txt"].map(|file| std::fs::read_to_string(format!("{folder}/{file}")).unwrap());
+    let cases = [
+        guests::SPIN,
+        guests::MEMORY,
+        guests::RECURSION,
+        guests::PANICS,
+        guests::UNKNOWN_NODES,
+        guests::STALE_ATTEMPTS,
+        guests::TWO_DECISIONS,
+        guests::ILLEGAL_VERB,
+        guests::NO_DECISIONS,
+        guests::UNEVEN_COLUMNS,
+        guests::UNKNOWN_VERB,
+        guests::UNKNOWN_HOLD,
+        guests::UNKNOWN_RULE,
+    ];
+    for bytes in cases {
+        let hostile = load(bytes);
+        let name = hostile.description().name.clone();
+        let identity = DeciderIdentity { digest: hostile.digest().into(), rules: native().rules };
+        let subject = Subject { identity, ask: Rc::new(move |snapshot| hostile.decide(snapshot)) };
+        for text in &texts {
+            let script = Script::parse(text).unwrap();
+            for case in &script.cases {
+                let bounds = Bounds { steps: 2_000, in_time: None };
+                let came = play(&script, case, &subject, &bounds).unwrap();
+                assert!(!came.misses.is_empty(), "{name} passes {:?}", case.name);
+            }
+        }
+    }
+}

@@ -81,7 +81,11 @@ impl Setting {
             _ => None,
         };
         if let Some(set) = plain {
-            return Ok(Setting { set, value: number(value, "number")? });
+            let value = number(value, "number")?;
+            return match name == "jitter-percent" && value > 100 {
+                true => Err(format!("{value} per cent are more than all of it")),
+                false => Ok(Setting { set, value }),
+            };
         }
         let (name, value) = match name.strip_suffix("-ms") {
             Some(name) => (name, number(value, "number of milliseconds")?),

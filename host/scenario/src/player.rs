@@ -378,7 +378,7 @@ impl<'a> Player<'a> {
                 Ok(())
             }
             Command::Settles { within_ms } => self.settles(*within_ms),
-            Command::Expect(expectation) => self.expect(expectation),
+            Command::Expect(expectation) => self.hold_to(expectation),
             Command::Never(never) => {
                 self.session()?;
                 self.log.borrow_mut().watch(self.line, &self.command, never.clone());

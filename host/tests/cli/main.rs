@@ -4,6 +4,7 @@
 mod decider;
 mod fleet_files;
 mod journal;
+mod policy;
 
 use std::fs;
 use std::io::Read;

@@ -13,9 +13,9 @@ use crate::words::ms;
 const SHOWN: usize = 12;
 
 impl Player<'_> {
-    pub(super) fn expect(&mut self, expectation: &Expectation) -> Result<(), Stop> {
+    pub(super) fn hold_to(&mut self, expectation: &Expectation) -> Result<(), Stop> {
         if self.picture.is_some() {
-            return self.expect_of_snapshot(expectation);
+            return self.hold_snapshot_to(expectation);
         }
         match expectation {
             Expectation::Node { who, what } => match what {
@@ -47,7 +47,7 @@ impl Player<'_> {
         }
     }
 
-    fn expect_of_snapshot(&mut self, expectation: &Expectation) -> Result<(), Stop> {
+    fn hold_snapshot_to(&mut self, expectation: &Expectation) -> Result<(), Stop> {
         let (who, what) = match expectation {
             Expectation::Node { who, what } => (who, what),
             Expectation::NoViolation => {

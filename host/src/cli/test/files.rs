@@ -1,6 +1,5 @@
 //! The scenario files of a folder.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::super::InputError;
@@ -64,21 +63,11 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Inp
 }
 
 pub(super) fn read(path: &Path) -> Result<String, InputError> {
-    let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    let wrong = |message: String, line| InputError {
-        message,
-        file: Some(path.display().to_string()),
-        line,
-        ..InputError::default()
-    };
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(wrong(format!("more than {MAX_FILE_BYTES} bytes"), None));
-    }
+    let bytes = crate::fleet::read_bytes(path, MAX_FILE_BYTES).map_err(InputError::from)?;
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-        wrong("not UTF-8".into(), Some(line))
+        let file = Some(path.display().to_string());
+        InputError { message: "not UTF-8".into(), file, line: Some(line), ..InputError::default() }
     })
 }
