@@ -163,6 +163,7 @@ impl Runner<'_> {
                 self.feed(Input::Answered { id, status })
             }
             ("restart", [fence]) => self.restart(fence),
+            ("restarted", []) => self.feed(Input::Restarted),
             ("clock", [jump]) => self.jump(jump),
             ("storm", [who, times]) => self.storm(who, times),
             ("resync", []) => self.feed(Input::Resync),

@@ -214,12 +214,18 @@ impl Driver {
             Input::Decided { call, result } => self.fold_decided(call, result),
             Input::DeciderChanged(identity) => {
                 self.set_decider(identity);
+                // A plan of the previous one cites the rules of the previous one: its pass is made again.
+                self.pass = None;
                 self.forget_decider_failures();
                 Ok(())
             }
             Input::PolicyChanged(policy) => {
                 self.policy = policy;
                 self.queued = true;
+                Ok(())
+            }
+            Input::Restarted => {
+                self.fold_restarted();
                 Ok(())
             }
             Input::Tick => Ok(()),

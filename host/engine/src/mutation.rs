@@ -87,6 +87,8 @@ mutations! {
     "The fence of attempt ids is not made durable." FenceNotRecorded: "S3" | "S8" | "S15" | "L1";
     "After a restart, earlier attempts are strangers." ForgetInherited: "L1" | "L3" | "S15";
     "What is adopted is taken for new." AdoptAsNew: "L4" | "S8" | "SPEC 4";
+    "A restart forgets what was pending." RestartForgetsPending: "S7" | "S8" | "S2" | "S6";
+    "Effects leave before the journal is synced." SyncLeftOut: "S3" | "S8" | "S7" | "S2" | "S15" | "L1";
     // The decider that the simulation asks.
     "The decider cleans up before what is in doubt is settled." DeciderSkipsDoubt: "S7";
     "The decider starts a new attempt before the old one is cleaned up." DeciderRestartsEarly: "S8";

@@ -30,6 +30,7 @@ impl Sim<'_> {
         if let Some(trace) = &mut self.trace {
             trace.input(&input, shown);
         }
+        self.remember(&input, shown);
         // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.
         let judged = match &input {
             Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
@@ -79,7 +80,10 @@ impl Sim<'_> {
         match output {
             Output::Record(Record::AttemptsReserved { below }) => self.fence = self.fence.max(below.0),
             Output::Record(_) => {}
-            Output::Submit(operation) => self.submit(operation),
+            Output::Submit(operation) => {
+                self.synced();
+                self.submit(operation);
+            }
             Output::Ask(id) => {
                 let status = match self.promised.contains(&id) {
                     true => OperationStatus::Completed,

@@ -8,6 +8,7 @@ mod bounds;
 mod calls;
 mod campaign;
 mod choices;
+mod crashes;
 pub mod deciders;
 mod decisions;
 mod event;

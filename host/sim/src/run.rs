@@ -13,6 +13,7 @@ use engine::watch::Watch;
 
 use crate::bounds::Bound;
 use crate::choices::Choices;
+use crate::crashes::Durable;
 use crate::decisions::Trouble;
 use crate::event::{Event, HostClock, Known, Phase};
 use crate::faults::{FaultKind, Place, Swarm};
@@ -38,8 +39,16 @@ pub(crate) struct Sim<'a> {
     pub up: bool,
     /// The durable fence: attempt ids below may have been given out.
     pub fence: u64,
+    /// The number of this memory of the host: a start without its state begins another.
+    pub memory: u64,
     /// The host dies after so many more outputs.
     pub dies_after: Option<u32>,
+    /// What it leaves behind then, if its state survives.
+    pub durable: Option<Durable>,
+    /// The driver that the next start begins with.
+    pub recovered: Option<Driver>,
+    /// When the clock last jumped ahead.
+    pub jumped_ms: Millis,
     queue: BTreeMap<(Millis, u64), Event>,
     queued: u64,
     pub phase: Phase,
@@ -115,7 +124,11 @@ impl<'a> Sim<'a> {
             host: 0,
             up: true,
             fence: 1,
+            memory: 0,
             dies_after: None,
+            durable: None,
+            recovered: None,
+            jumped_ms: 0,
             queue: BTreeMap::new(),
             queued: 0,
             phase: Phase::Faulty,
@@ -146,7 +159,7 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// The host is started anew: what is durable is the fence and the number of starts.
+    /// The host is started anew without its state: what is durable is the fence and the number of starts.
     pub fn new_driver(&mut self) {
         let config = config(self.setup, &self.people.policy, &self.world, self.fence, self.host);
         match Driver::new(config) {
@@ -278,7 +291,7 @@ impl<'a> Sim<'a> {
                     self.say(|| format!("the address of {lease} changes"));
                 }
             }
-            Event::Restart => self.restart(),
+            Event::Restart { durable } => self.restart(durable),
         }
     }
 
@@ -358,7 +371,7 @@ impl<'a> Sim<'a> {
     pub fn effects_outstanding(&self) -> bool {
         let ends = |said: &Observation| matches!(said, Observation::Closed { .. } | Observation::Failed { .. });
         self.queue.values().any(|event| match event {
-            Event::Perform { .. } | Event::Restart => true,
+            Event::Perform { .. } | Event::Restart { .. } => true,
             Event::Report { observation, .. } => ends(observation),
             _ => false,
         })

@@ -27,6 +27,13 @@ pub(crate) struct Trace {
     held: Option<(Millis, String, bool)>,
 }
 
+/// A place in a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    bytes: usize,
+    last_ms: Option<Millis>,
+}
+
 impl Trace {
     pub fn new(world: &World) -> Self {
         let name = |promise: &Promise| match promise {
@@ -58,8 +65,20 @@ impl Trace {
         self.lines.push(format!("{:>12}  {line}", seconds(at_ms)));
     }
 
-    /// The host is killed: what is durable is the fence.
-    pub fn crashed(&mut self, fence: u64) {
+    /// Where the trace is, before an input.
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.scenario.len(), last_ms: self.last_ms }
+    }
+
+    /// The host is killed, and what came after the mark was not synced: a scenario without it begins anew there.
+    pub fn lost(&mut self, mark: Mark) {
+        self.scenario.truncate(mark.bytes);
+        self.last_ms = mark.last_ms;
+        self.held = None;
+    }
+
+    /// The host is killed and its state is lost: what is durable is the fence.
+    pub fn state_lost(&mut self, fence: u64) {
         let _ = writeln!(self.scenario, "restart {fence}");
     }
 
@@ -128,6 +147,7 @@ impl Trace {
             Input::Adopt { provider, listing } => format!("adopt {} {}", self.called(provider), self.listing(listing)),
             Input::PolicyChanged(_) => "# the settings change".into(),
             Input::DeciderChanged(_) => "decider changed".into(),
+            Input::Restarted => "restarted".into(),
             Input::Resync => "resync".into(),
             Input::Tick | Input::Decided { .. } => return None,
         })
