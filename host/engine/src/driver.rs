@@ -215,7 +215,9 @@ impl Driver {
             Input::DeciderChanged(identity) => {
                 self.set_decider(identity);
                 // A plan of the previous one cites the rules of the previous one: its pass is made again.
-                self.pass = None;
+                if !self.mutated(Mutation::KeepPassAtSwap) {
+                    self.pass = None;
+                }
                 self.forget_decider_failures();
                 Ok(())
             }
@@ -274,6 +276,11 @@ impl Driver {
     /// The operator's settings.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The decider in force.
+    pub fn decider(&self) -> &DeciderIdentity {
+        &self.decider
     }
 
     /// What was discarded and done.

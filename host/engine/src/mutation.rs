@@ -69,6 +69,7 @@ mutations! {
     // Passes.
     "A plan is not validated." SkipValidation: "S5" | "S6" | "S7" | "S8" | "S9" | "S2" | "L4" | "L1" | "S4" | "S3";
     "A decision is applied though its node has changed meanwhile." ApplyStale: "SPEC 6" | "S1" | "S2" | "S3" | "S5" | "S6" | "S7" | "S8" | "S9" | "L4";
+    "A plan of the decider before the swap is applied under the one after it." KeepPassAtSwap: "SPEC 11";
     "A node for which the decider failed is never tried again." QuarantineForEver: "L1" | "L4";
     "A pass for which the decider failed is not made again." DropFailedPass: "L1" | "L4";
     "A drifted template is changed in place." ChangeInPlace: "SPEC 2" | "L4" | "L1";

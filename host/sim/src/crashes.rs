@@ -109,6 +109,10 @@ impl Sim<'_> {
                 self.watch = Watch::new(self.driver.state());
                 self.feed(Input::Restarted);
                 self.listen_again();
+                let in_force = self.in_force();
+                if *self.driver.decider() != in_force {
+                    self.feed(Input::DeciderChanged(in_force));
+                }
                 if *self.driver.policy() != self.people.policy {
                     self.feed(Input::PolicyChanged(self.people.policy));
                 }

@@ -36,7 +36,7 @@ impl Sim<'_> {
             Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
             input => input.clone(),
         };
-        let passes = self.driver.stats().passes;
+        let (passes, stale) = (self.driver.stats().passes, self.driver.stats().stale_plans);
         let folded = self.driver.handle(input, shown);
         self.tally.passes += self.driver.stats().passes - passes;
         let mut outputs = Vec::new();
@@ -48,6 +48,13 @@ impl Sim<'_> {
         }
         if let Some(violation) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
             self.found.get_or_insert(violation);
+        }
+        if let Input::Decided { call, .. } = &judged
+            && *call == self.asked.0
+            && self.asked.1 != self.renumbered
+            && self.driver.stats().stale_plans == stale
+        {
+            self.broken("SPEC 11", "a plan of the decider before the swap is applied under the one after it".into());
         }
         if let Err(error) = folded {
             self.refused(&judged, &error);
@@ -65,6 +72,9 @@ impl Sim<'_> {
                 return;
             }
             self.act(output, inputs);
+        }
+        if inputs.is_empty() {
+            self.judge_orders();
         }
     }
 

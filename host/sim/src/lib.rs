@@ -15,6 +15,7 @@ mod event;
 mod faults;
 mod folding;
 mod incidents;
+mod orders;
 mod people;
 mod report;
 mod run;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::driver::{Driver, DriverConfig};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{Input, Observation, Promise};
+use engine::io::{DeciderIdentity, Input, Observation, Promise};
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::watch::Watch;
@@ -58,6 +58,10 @@ pub(crate) struct Sim<'a> {
     pub promised: BTreeSet<OperationId>,
     pub known: BTreeMap<AttemptId, Known>,
     pub trouble: Trouble,
+    /// The other decider is in force.
+    pub renumbered: bool,
+    /// The last call of the decider, and whether it was the other one that was asked.
+    pub asked: (u64, bool),
     /// The fault that hit each node last, plus one.
     pub blame: Vec<u8>,
     pub last_rule: Vec<u8>,
@@ -106,7 +110,7 @@ impl<'a> Sim<'a> {
         let world = World::new(&setup.shape.run, promises.collect());
         let people = People::new(&setup.shape, &setup.policy);
         let cut_ms = BEGIN_MS + setup.until_ms / 64 * u64::from(1 + choices.below(64));
-        let driver = Driver::new(config(setup, &people.policy, &world, 1, 0))?;
+        let driver = Driver::new(config(setup, setup.identity.clone(), &people.policy, &world, 1, 0))?;
         let watch = Watch::new(driver.state());
         let trace = traced.then(|| Trace::new(&world));
         let mut sim = Sim {
@@ -137,6 +141,8 @@ impl<'a> Sim<'a> {
             promised: BTreeSet::new(),
             known: BTreeMap::new(),
             trouble: Trouble::None,
+            renumbered: false,
+            asked: (0, false),
             blame: Vec::new(),
             last_rule: Vec::new(),
             plans: 0,
@@ -161,7 +167,7 @@ impl<'a> Sim<'a> {
 
     /// The host is started anew without its state: what is durable is the fence and the number of starts.
     pub fn new_driver(&mut self) {
-        let config = config(self.setup, &self.people.policy, &self.world, self.fence, self.host);
+        let config = config(self.setup, self.in_force(), &self.people.policy, &self.world, self.fence, self.host);
         match Driver::new(config) {
             Ok(driver) => self.driver = driver,
             Err(error) => self.broken("L4", format!("the host does not start again: {error}")),
@@ -410,12 +416,19 @@ impl<'a> Sim<'a> {
     }
 }
 
-fn config(setup: &Setup, policy: &Policy, world: &World, next_attempt: u64, epoch: u64) -> DriverConfig {
+fn config(
+    setup: &Setup,
+    decider: DeciderIdentity,
+    policy: &Policy,
+    world: &World,
+    next_attempt: u64,
+    epoch: u64,
+) -> DriverConfig {
     DriverConfig {
         run: setup.shape.run.clone(),
         policy: *policy,
         providers: world.providers.iter().cloned().collect(),
-        decider: setup.identity.clone(),
+        decider,
         next_attempt,
         epoch,
     }

@@ -20,8 +20,8 @@ pub(crate) struct Trace {
     last_ms: Option<Millis>,
     /// What each backend was last listed as.
     listed: BTreeMap<String, String>,
-    /// The attempt and the outcome of the last result, and how often it came in a row.
-    gist: Option<(String, String)>,
+    /// The attempts and the outcomes of the last results, and how often any of them came again.
+    gists: Vec<(String, String)>,
     repeats: u32,
     /// The last input, not written yet: one that brought nothing and says nothing new is left out.
     held: Option<(Millis, String, bool)>,
@@ -54,14 +54,15 @@ impl Trace {
             templates: Vec::new(),
             last_ms: None,
             listed: BTreeMap::new(),
-            gist: None,
+            gists: Vec::new(),
             repeats: 0,
             held: None,
         }
     }
 
     pub fn say(&mut self, at_ms: Millis, line: &str) {
-        self.gist = None;
+        self.gists.clear();
+        self.repeats = 0;
         self.lines.push(format!("{:>12}  {line}", seconds(at_ms)));
     }
 
@@ -112,9 +113,12 @@ impl Trace {
             self.last_ms = Some(shown);
         }
         let _ = writeln!(self.scenario, "{command}");
-        // Looking again and again is one event to a reader.
+        // A listing that shows what the one before showed is no news to a reader, nor is looking again and again.
+        if again {
+            return;
+        }
         let gist = gist(&command);
-        if gist.is_some() && gist == self.gist {
+        if gist.as_ref().is_some_and(|gist| self.gists.contains(gist)) {
             self.repeats += 1;
             let times = format!("{:>12}    ... and {} times more", "", self.repeats);
             match self.repeats {
@@ -127,7 +131,11 @@ impl Trace {
             }
             return;
         }
-        (self.gist, self.repeats) = (gist, 0);
+        self.repeats = 0;
+        match gist {
+            Some(gist) => self.gists.push(gist),
+            None => self.gists.clear(),
+        }
         self.events += 1;
         self.lines.push(format!("{:>12}  > {command}", ""));
     }
@@ -192,9 +200,10 @@ impl Trace {
     }
 }
 
-/// What of a result is the same when the same thing happens again: the attempt and the outcome.
+/// What of a result or an answer is the same when the same thing happens again: the attempt and the outcome.
 fn gist(command: &str) -> Option<(String, String)> {
-    let (id, outcome) = command.strip_prefix("result ")?.split_once(' ')?;
+    let said = command.strip_prefix("result ").or_else(|| command.strip_prefix("answered "))?;
+    let (id, outcome) = said.split_once(' ')?;
     let (attempt, _) = id.split_once('.')?;
     Some((attempt.into(), outcome.into()))
 }
