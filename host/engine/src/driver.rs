@@ -214,12 +214,20 @@ impl Driver {
             Input::Decided { call, result } => self.fold_decided(call, result),
             Input::DeciderChanged(identity) => {
                 self.set_decider(identity);
+                // A plan of the previous one cites the rules of the previous one: its pass is made again.
+                if !self.mutated(Mutation::KeepPassAtSwap) {
+                    self.pass = None;
+                }
                 self.forget_decider_failures();
                 Ok(())
             }
             Input::PolicyChanged(policy) => {
                 self.policy = policy;
                 self.queued = true;
+                Ok(())
+            }
+            Input::Restarted => {
+                self.fold_restarted();
                 Ok(())
             }
             Input::Tick => Ok(()),
@@ -268,6 +276,11 @@ impl Driver {
     /// The operator's settings.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The decider in force.
+    pub fn decider(&self) -> &DeciderIdentity {
+        &self.decider
     }
 
     /// What was discarded and done.

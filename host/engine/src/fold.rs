@@ -255,7 +255,7 @@ impl Driver {
     }
 
     /// For a windowed provider, how a create in doubt is settled.
-    fn settles(&self, node: NodeId) -> Option<(u64, u32)> {
+    pub(crate) fn settles(&self, node: NodeId) -> Option<(u64, u32)> {
         let held = self.state.slot(node)?.node.as_ref()?;
         let template = self.state.templates.get(held.template.0 as usize)?;
         match self.providers.get(&template.provider)? {

@@ -126,7 +126,12 @@ fn s2(step: &Changed<'_>, found: &mut Found) {
         }
         let before = step.before.holder(operation.id.attempt).and_then(|node| step.before.slot(node)?.node.as_ref());
         if let Some(pending) = before.and_then(|node| node.pending.as_ref()) {
-            let ended = matches!(step.input, Input::Completed { id, .. } | Input::Answered { id, .. } if *id == pending.operation.id);
+            let ended = match step.input {
+                Input::Completed { id, .. } | Input::Answered { id, .. } => *id == pending.operation.id,
+                // No call of the earlier start is waited for any more.
+                Input::Restarted => true,
+                _ => false,
+            };
             if !ended {
                 broken(found, "S2", format!("{} left while {} is pending", operation.id, pending.operation.id));
             }
@@ -201,6 +206,7 @@ pub(crate) fn completes(
         Input::Answered { id, status: OperationStatus::Ambiguous } if *id == pending.operation.id => {
             Some((kind, Err(Fault::Ambiguous { reason: String::new() })))
         }
+        Input::Restarted => Some((kind, Err(Fault::Ambiguous { reason: String::new() }))),
         _ => None,
     }
 }

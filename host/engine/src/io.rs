@@ -304,6 +304,8 @@ pub enum Input {
     PolicyChanged(Policy),
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
     DeciderChanged(DeciderIdentity),
+    /// The host starts again, with what was durable: what was on its way may or may not have happened (SPEC 10).
+    Restarted,
     /// Time passed: whatever is due fires.
     Tick,
     /// The periodic safety net: a pass, though nothing is known to be due.

@@ -14,6 +14,7 @@ pub mod mutation;
 mod pass;
 pub mod policy;
 pub mod record;
+pub mod recovery;
 mod rows;
 pub mod schedule;
 pub mod shape;

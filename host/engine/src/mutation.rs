@@ -69,6 +69,7 @@ mutations! {
     // Passes.
     "A plan is not validated." SkipValidation: "S5" | "S6" | "S7" | "S8" | "S9" | "S2" | "L4" | "L1" | "S4" | "S3";
     "A decision is applied though its node has changed meanwhile." ApplyStale: "SPEC 6" | "S1" | "S2" | "S3" | "S5" | "S6" | "S7" | "S8" | "S9" | "L4";
+    "A plan of the decider before the swap is applied under the one after it." KeepPassAtSwap: "SPEC 11";
     "A node for which the decider failed is never tried again." QuarantineForEver: "L1" | "L4";
     "A pass for which the decider failed is not made again." DropFailedPass: "L1" | "L4";
     "A drifted template is changed in place." ChangeInPlace: "SPEC 2" | "L4" | "L1";
@@ -87,6 +88,8 @@ mutations! {
     "The fence of attempt ids is not made durable." FenceNotRecorded: "S3" | "S8" | "S15" | "L1";
     "After a restart, earlier attempts are strangers." ForgetInherited: "L1" | "L3" | "S15";
     "What is adopted is taken for new." AdoptAsNew: "L4" | "S8" | "SPEC 4";
+    "A restart forgets what was pending." RestartForgetsPending: "S7" | "S8" | "S2" | "S6";
+    "Effects leave before the journal is synced." SyncLeftOut: "S3" | "S8" | "S7" | "S2" | "S15" | "L1";
     // The decider that the simulation asks.
     "The decider cleans up before what is in doubt is settled." DeciderSkipsDoubt: "S7";
     "The decider starts a new attempt before the old one is cleaned up." DeciderRestartsEarly: "S8";

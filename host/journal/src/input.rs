@@ -55,6 +55,8 @@ pub enum RecordedInput {
     PolicyChanged(Policy),
     /// Another decider is in force.
     DeciderChanged(DeciderIdentity),
+    /// The host started again, with what was durable.
+    Restarted,
     /// Time passed.
     Tick,
     /// The periodic safety net.
@@ -74,6 +76,7 @@ impl RecordedInput {
             RecordedInput::PolicyChanged(_) => "policy-changed",
             RecordedInput::DeciderChanged(_) => "decider-changed",
             RecordedInput::Tick => "tick",
+            RecordedInput::Restarted => "restarted",
             RecordedInput::Resync => "resync",
         }
     }
@@ -91,6 +94,7 @@ impl From<RecordedInput> for Input {
             RecordedInput::PolicyChanged(policy) => Input::PolicyChanged(policy),
             RecordedInput::DeciderChanged(identity) => Input::DeciderChanged(identity),
             RecordedInput::Tick => Input::Tick,
+            RecordedInput::Restarted => Input::Restarted,
             RecordedInput::Resync => Input::Resync,
         }
     }

@@ -83,6 +83,7 @@ impl Recorder {
                 RecordedInput::DeciderChanged(identity)
             }
             Input::Tick => RecordedInput::Tick,
+            Input::Restarted => RecordedInput::Restarted,
             Input::Resync => RecordedInput::Resync,
         };
         Some(Entry::Input { of, error }.into())

@@ -120,14 +120,14 @@ impl Sim<'_> {
         if let Some(other) = self.flying.insert(id.attempt, id) {
             self.broken("S2", format!("{id} is submitted while {other} runs"));
         }
-        let host = self.host;
-        let fresh = || Known { slot: key.slot.clone(), host, last_sequence: 0 };
+        let memory = self.memory;
+        let fresh = || Known { slot: key.slot.clone(), memory, last_sequence: 0 };
         let known = self.known.entry(id.attempt).or_insert_with(fresh);
         let wrong = if known.slot != key.slot {
             Some(format!("attempt {} was for {} and is for {}", id.attempt, known.slot, key.slot))
         } else if id.sequence <= known.last_sequence {
             Some(format!("operation id {id} is used again"))
-        } else if known.host != host && matches!(operation.request, Request::CreateLease(_)) {
+        } else if known.memory != memory && matches!(operation.request, Request::CreateLease(_)) {
             Some(format!("attempt {} of an earlier start of the host creates again", id.attempt))
         } else {
             None
@@ -205,13 +205,13 @@ impl Sim<'_> {
         operation: &Operation,
         sent: Millis,
         host: u64,
-        excused: bool,
+        late: bool,
         lingers: u64,
     ) -> Result<Done, Fault> {
         let now = self.now;
         match &operation.request {
             Request::CreateLease(request) => {
-                let birth = self.birth(operation, sent, excused);
+                let birth = self.birth(operation, sent, late);
                 let (lease, adopted) = self.world.create(operation, &request.template, birth, now);
                 Ok(Done::Leased { lease, adopted })
             }
@@ -238,12 +238,15 @@ impl Sim<'_> {
     }
 
     /// How a new resource starts.
-    fn birth(&mut self, operation: &Operation, sent: Millis, excused: bool) -> Birth {
-        let (invisible_most, promised_at) = match self.world.promise(self.world.provider(&operation.provider)) {
-            Promise::Keyed => (40_000, self.now),
-            Promise::Windowed { window_ms, .. } => (window_ms / 4, sent + window_ms),
+    fn birth(&mut self, operation: &Operation, sent: Millis, late: bool) -> Birth {
+        // What comes within its window was to be expected, except by a host that knows nothing of it.
+        let remembered = self.known.get(&operation.id.attempt).is_some_and(|known| known.memory == self.memory);
+        let (invisible_most, promised_at, excused) = match self.world.promise(self.world.provider(&operation.provider))
+        {
+            Promise::Keyed => (40_000, self.now, late),
+            Promise::Windowed { window_ms, .. } => (window_ms / 4, sent + window_ms, late && !remembered),
         };
-        let mut birth = Birth { excused, promised_at, ..Birth::default() };
+        let mut birth = Birth { late, excused, promised_at, ..Birth::default() };
         let fault = self.strike(Place::Birth);
         if let Some(fault) = fault {
             self.count(fault, Some(&operation.key.slot));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use decider::{HoldKind, Plan, Snapshot, Verb};
 use engine::id::{Millis, NodeId};
 use engine::invariants::{check_same_plan, check_subset};
-use engine::io::{DeciderFailure, Input};
+use engine::io::{DeciderFailure, DeciderIdentity, Input};
 use engine::validate::check_plan;
 
 use crate::event::{Event, Phase};
@@ -26,6 +26,8 @@ impl Sim<'_> {
     /// The driver asks for a plan.
     pub(crate) fn decide_on(&mut self, call: u64, snapshot: Arc<Snapshot>, inputs: &mut VecDeque<Input>) {
         self.plans = self.plans.wrapping_add(1);
+        let asked = self.renumbered;
+        self.asked = (call, asked);
         let fault = self.strike(Place::Plan);
         if let Some(fault) = fault {
             self.count(fault, None);
@@ -44,6 +46,7 @@ impl Sim<'_> {
             }
             (Err(failure), _) => Err(failure),
         };
+        let result = result.map(|plan| if asked { self.renumber(plan) } else { plan });
         if fault == Some(FaultKind::DeciderSlow) {
             let (late, host) = (self.choices.span_ms(20_000), self.host);
             return self.after(late, Event::Answer { call, result, host });
@@ -65,10 +68,35 @@ impl Sim<'_> {
                 let kind = self.choices.below(8);
                 self.trouble = Trouble::Invalid { kind, until: self.now + self.choices.span_ms(60_000) };
             }
-            // Another decider comes into force; it happens to be the same one.
-            FaultKind::DeciderSwap => inputs.push_back(Input::DeciderChanged(self.setup.identity.clone())),
+            FaultKind::DeciderSwap => {
+                self.renumbered = !self.renumbered;
+                inputs.push_back(Input::DeciderChanged(self.in_force()));
+            }
             _ => {}
         }
+    }
+
+    /// The decider in force. The other one decides the same and numbers its rules the other way round, so that a plan
+    /// that is taken for the other's cites the wrong rules.
+    pub(crate) fn in_force(&self) -> DeciderIdentity {
+        let mut identity = self.setup.identity.clone();
+        if self.renumbered {
+            identity.digest.push_str("-other");
+            identity.rules.reverse();
+        }
+        identity
+    }
+
+    /// A plan as the other decider gives it.
+    pub(crate) fn renumber(&self, mut plan: Plan) -> Plan {
+        let last = self.setup.identity.rules.len().saturating_sub(1);
+        for rule in &mut plan.decisions.rule {
+            // One that is out of range stays so.
+            if let Some(other) = last.checked_sub(usize::from(*rule)).and_then(|other| u8::try_from(other).ok()) {
+                *rule = other;
+            }
+        }
+        plan
     }
 
     fn troubled(&mut self, snapshot: &Snapshot) -> Option<DeciderFailure> {

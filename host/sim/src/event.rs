@@ -22,8 +22,8 @@ pub(crate) enum Event {
     Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
     /// The address of a resource changes.
     MoveEndpoint { lease: String },
-    /// The host is started again.
-    Restart,
+    /// The host is started again, with or without its state.
+    Restart { durable: bool },
 }
 
 /// Which part of the run this is.
@@ -63,9 +63,9 @@ impl HostClock {
     }
 }
 
-/// What of an attempt the world remembers, over all starts of the host.
+/// What of an attempt the world remembers, over all starts of the host: in which memory of the host it began.
 pub(crate) struct Known {
     pub slot: String,
-    pub host: u64,
+    pub memory: u64,
     pub last_sequence: u64,
 }

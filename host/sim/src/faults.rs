@@ -122,8 +122,10 @@ faults! {
     ForeignAppears = "foreign-appears", Incident, 30;
     /// A resource appears that bears our run and an attempt that nobody authorised.
     OrphanAppears = "orphan-appears", Incident, 30;
-    /// The host is killed and started again.
+    /// The host is killed and started again; what was not synced is lost.
     Crash = "crash", Incident, 60;
+    /// The host is killed and its state is lost, but for the fence of attempt ids.
+    StateLost = "crash-state-lost", Incident, 15;
     /// The clock jumps a day ahead.
     ClockAhead = "clock-ahead", Incident, 15;
     /// The clock jumps an hour back.

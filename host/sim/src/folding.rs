@@ -30,12 +30,13 @@ impl Sim<'_> {
         if let Some(trace) = &mut self.trace {
             trace.input(&input, shown);
         }
+        self.remember(&input, shown);
         // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.
         let judged = match &input {
             Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
             input => input.clone(),
         };
-        let passes = self.driver.stats().passes;
+        let (passes, stale) = (self.driver.stats().passes, self.driver.stats().stale_plans);
         let folded = self.driver.handle(input, shown);
         self.tally.passes += self.driver.stats().passes - passes;
         let mut outputs = Vec::new();
@@ -47,6 +48,13 @@ impl Sim<'_> {
         }
         if let Some(violation) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
             self.found.get_or_insert(violation);
+        }
+        if let Input::Decided { call, .. } = &judged
+            && *call == self.asked.0
+            && self.asked.1 != self.renumbered
+            && self.driver.stats().stale_plans == stale
+        {
+            self.broken("SPEC 11", "a plan of the decider before the swap is applied under the one after it".into());
         }
         if let Err(error) = folded {
             self.refused(&judged, &error);
@@ -65,6 +73,9 @@ impl Sim<'_> {
             }
             self.act(output, inputs);
         }
+        if inputs.is_empty() {
+            self.judge_orders();
+        }
     }
 
     fn refused(&mut self, input: &Input, error: &DriverError) {
@@ -79,7 +90,10 @@ impl Sim<'_> {
         match output {
             Output::Record(Record::AttemptsReserved { below }) => self.fence = self.fence.max(below.0),
             Output::Record(_) => {}
-            Output::Submit(operation) => self.submit(operation),
+            Output::Submit(operation) => {
+                self.synced();
+                self.submit(operation);
+            }
             Output::Ask(id) => {
                 let status = match self.promised.contains(&id) {
                     true => OperationStatus::Completed,

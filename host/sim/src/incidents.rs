@@ -10,6 +10,7 @@ use crate::run::Sim;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const HOUR_MS: i64 = 60 * 60 * 1_000;
+const MINUTE_MS: u64 = 60_000;
 
 impl Sim<'_> {
     /// When something happens next.
@@ -44,19 +45,16 @@ impl Sim<'_> {
             FaultKind::Dies => self.dies(),
             FaultKind::ForeignAppears => self.foreign(),
             FaultKind::OrphanAppears => self.orphan(),
-            FaultKind::Crash => {
+            FaultKind::Crash | FaultKind::StateLost => {
                 self.count(fault, None);
-                // Before the next so-and-so-manieth output: between a record and its effect, or between two effects.
-                self.dies_after = Some(self.choices.below(8));
-                if self.choices.below(2) == 0 {
-                    self.crash();
-                }
+                self.begin_dying(fault == FaultKind::Crash);
             }
             FaultKind::ClockAhead => {
-                // A window is measured by this clock: a jump would end one that is open, and no engine could know.
-                if !self.window_is_open() {
+                // One jump is a bounded part of an open window; who sets the clock again and again ends any.
+                if !self.window_is_open() || self.now >= self.jumped_ms + MINUTE_MS {
                     self.count(fault, None);
                     self.clock.skew_ms += DAY_MS;
+                    self.jumped_ms = self.now;
                 }
             }
             FaultKind::ClockBack => {
@@ -142,39 +140,5 @@ impl Sim<'_> {
         let at = self.choices.below(u32::try_from(groups.len()).unwrap_or(0)) as usize;
         let group = groups.get(at).map_or("stray", |group| group.id.as_str());
         slot_name(group, self.choices.below(4))
-    }
-
-    /// The host is killed: what it knew is gone, what is durable is the fence. Calls on their way may take effect.
-    pub(crate) fn crash(&mut self) {
-        self.dies_after = None;
-        self.up = false;
-        self.orphan_calls();
-        self.host += 1;
-        self.flying.clear();
-        self.promised.clear();
-        self.world.excuse_all();
-        let down = self.choices.span_ms(60_000);
-        self.say(|| format!("the host is killed; it starts again in {down} ms"));
-        if let Some(trace) = &mut self.trace {
-            trace.crashed(self.fence);
-        }
-        self.after(down, Event::Restart);
-    }
-
-    /// The host starts: every backend is listed, completely, before anything else.
-    pub(crate) fn restart(&mut self) {
-        self.up = true;
-        self.new_driver();
-        self.say(|| "the host starts again".into());
-        for provider in 0..self.world.providers.len() {
-            let name = self.world.providers[provider].0.clone();
-            if let Some(listing) = self.world.list(provider, None, self.now) {
-                self.feed(Input::Adopt { provider: name, listing });
-            }
-        }
-        let shape = self.shape_in_force();
-        if self.up && self.found.is_none() {
-            self.feed(Input::Desired((*shape).clone()));
-        }
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use engine::driver::{Driver, DriverConfig};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{Input, Observation, Promise};
+use engine::io::{DeciderIdentity, Input, Observation, Promise};
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::watch::Watch;
 
 use crate::bounds::Bound;
 use crate::choices::Choices;
+use crate::crashes::Durable;
 use crate::decisions::Trouble;
 use crate::event::{Event, HostClock, Known, Phase};
 use crate::faults::{FaultKind, Place, Swarm};
@@ -38,8 +39,16 @@ pub(crate) struct Sim<'a> {
     pub up: bool,
     /// The durable fence: attempt ids below may have been given out.
     pub fence: u64,
+    /// The number of this memory of the host: a start without its state begins another.
+    pub memory: u64,
     /// The host dies after so many more outputs.
     pub dies_after: Option<u32>,
+    /// What it leaves behind then, if its state survives.
+    pub durable: Option<Durable>,
+    /// The driver that the next start begins with.
+    pub recovered: Option<Driver>,
+    /// When the clock last jumped ahead.
+    pub jumped_ms: Millis,
     queue: BTreeMap<(Millis, u64), Event>,
     queued: u64,
     pub phase: Phase,
@@ -49,6 +58,10 @@ pub(crate) struct Sim<'a> {
     pub promised: BTreeSet<OperationId>,
     pub known: BTreeMap<AttemptId, Known>,
     pub trouble: Trouble,
+    /// The other decider is in force.
+    pub renumbered: bool,
+    /// The last call of the decider, and whether it was the other one that was asked.
+    pub asked: (u64, bool),
     /// The fault that hit each node last, plus one.
     pub blame: Vec<u8>,
     pub last_rule: Vec<u8>,
@@ -97,7 +110,7 @@ impl<'a> Sim<'a> {
         let world = World::new(&setup.shape.run, promises.collect());
         let people = People::new(&setup.shape, &setup.policy);
         let cut_ms = BEGIN_MS + setup.until_ms / 64 * u64::from(1 + choices.below(64));
-        let driver = Driver::new(config(setup, &people.policy, &world, 1, 0))?;
+        let driver = Driver::new(config(setup, setup.identity.clone(), &people.policy, &world, 1, 0))?;
         let watch = Watch::new(driver.state());
         let trace = traced.then(|| Trace::new(&world, &people.policy));
         let mut sim = Sim {
@@ -115,7 +128,11 @@ impl<'a> Sim<'a> {
             host: 0,
             up: true,
             fence: 1,
+            memory: 0,
             dies_after: None,
+            durable: None,
+            recovered: None,
+            jumped_ms: 0,
             queue: BTreeMap::new(),
             queued: 0,
             phase: Phase::Faulty,
@@ -124,6 +141,8 @@ impl<'a> Sim<'a> {
             promised: BTreeSet::new(),
             known: BTreeMap::new(),
             trouble: Trouble::None,
+            renumbered: false,
+            asked: (0, false),
             blame: Vec::new(),
             last_rule: Vec::new(),
             plans: 0,
@@ -146,9 +165,9 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// The host is started anew: what is durable is the fence and the number of starts.
+    /// The host is started anew without its state: what is durable is the fence and the number of starts.
     pub fn new_driver(&mut self) {
-        let config = config(self.setup, &self.people.policy, &self.world, self.fence, self.host);
+        let config = config(self.setup, self.in_force(), &self.people.policy, &self.world, self.fence, self.host);
         match Driver::new(config) {
             Ok(driver) => self.driver = driver,
             Err(error) => self.broken("L4", format!("the host does not start again: {error}")),
@@ -278,7 +297,7 @@ impl<'a> Sim<'a> {
                     self.say(|| format!("the address of {lease} changes"));
                 }
             }
-            Event::Restart => self.restart(),
+            Event::Restart { durable } => self.restart(durable),
         }
     }
 
@@ -358,7 +377,7 @@ impl<'a> Sim<'a> {
     pub fn effects_outstanding(&self) -> bool {
         let ends = |said: &Observation| matches!(said, Observation::Closed { .. } | Observation::Failed { .. });
         self.queue.values().any(|event| match event {
-            Event::Perform { .. } | Event::Restart => true,
+            Event::Perform { .. } | Event::Restart { .. } => true,
             Event::Report { observation, .. } => ends(observation),
             _ => false,
         })
@@ -397,12 +416,19 @@ impl<'a> Sim<'a> {
     }
 }
 
-fn config(setup: &Setup, policy: &Policy, world: &World, next_attempt: u64, epoch: u64) -> DriverConfig {
+fn config(
+    setup: &Setup,
+    decider: DeciderIdentity,
+    policy: &Policy,
+    world: &World,
+    next_attempt: u64,
+    epoch: u64,
+) -> DriverConfig {
     DriverConfig {
         run: setup.shape.run.clone(),
         policy: *policy,
         providers: world.providers.iter().cloned().collect(),
-        decider: setup.identity.clone(),
+        decider,
         next_attempt,
         epoch,
     }

@@ -17,13 +17,22 @@ pub(crate) struct Trace {
     pub events: usize,
     templates: Vec<Template>,
     last_ms: Option<Millis>,
+    /// The instant of the last input, wake-ups included.
+    end_ms: Millis,
     /// What each backend was last listed as.
     listed: BTreeMap<String, String>,
-    /// The attempt and the outcome of the last result, and how often it came in a row.
-    gist: Option<(String, String)>,
+    /// The attempts and the outcomes of the last results, and how often any of them came again.
+    gists: Vec<(String, String)>,
     repeats: u32,
     /// The last input, not written yet: one that brought nothing and says nothing new is left out.
     held: Option<(Millis, String, bool)>,
+}
+
+/// A place in a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    bytes: usize,
+    last_ms: Option<Millis>,
 }
 
 impl Trace {
@@ -44,26 +53,41 @@ impl Trace {
             events: 0,
             templates: Vec::new(),
             last_ms: None,
+            end_ms: 0,
             listed: BTreeMap::new(),
-            gist: None,
+            gists: Vec::new(),
             repeats: 0,
             held: None,
         }
     }
 
     pub fn say(&mut self, at_ms: Millis, line: &str) {
-        self.gist = None;
+        self.gists.clear();
+        self.repeats = 0;
         self.lines.push(format!("{:>12}  {line}", seconds(at_ms)));
     }
 
-    /// The host is killed: what is durable is the fence.
-    pub fn crashed(&mut self, fence: u64) {
+    /// Where the trace is, before an input.
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.scenario.len(), last_ms: self.last_ms }
+    }
+
+    /// The host is killed, and what came after the mark was not synced: a scenario without it begins anew there.
+    pub fn lost(&mut self, mark: Mark) {
+        self.scenario.truncate(mark.bytes);
+        self.last_ms = mark.last_ms;
+        self.held = None;
+    }
+
+    /// The host is killed and its state is lost: what is durable is the fence.
+    pub fn state_lost(&mut self, fence: u64) {
         let _ = writeln!(self.scenario, "restart {fence}");
     }
 
     /// An input at an instant of the host's clock.
     pub fn input(&mut self, input: &Input, shown: Millis) {
         self.last_ms.get_or_insert(shown);
+        self.end_ms = shown;
         let Some(command) = self.command(input) else { return };
         let again = match input {
             Input::Listed { provider, .. } => {
@@ -80,20 +104,14 @@ impl Trace {
         if again && !came {
             return;
         }
-        // A scenario begins at 0; its clock fires every wake-up on the way.
-        let last = self.last_ms.unwrap_or(shown);
-        if shown > last {
-            let span = shown - last;
-            let _ = match span % 1_000 {
-                0 => writeln!(self.scenario, "wait {}s", span / 1_000),
-                _ => writeln!(self.scenario, "wait {span}ms"),
-            };
-            self.last_ms = Some(shown);
-        }
+        self.wait_until(shown);
         let _ = writeln!(self.scenario, "{command}");
-        // Looking again and again is one event to a reader.
+        // A listing that shows what the one before showed is no news to a reader, nor is looking again and again.
+        if again {
+            return;
+        }
         let gist = gist(&command);
-        if gist.is_some() && gist == self.gist {
+        if gist.as_ref().is_some_and(|gist| self.gists.contains(gist)) {
             self.repeats += 1;
             let times = format!("{:>12}    ... and {} times more", "", self.repeats);
             match self.repeats {
@@ -106,9 +124,26 @@ impl Trace {
             }
             return;
         }
-        (self.gist, self.repeats) = (gist, 0);
+        self.repeats = 0;
+        match gist {
+            Some(gist) => self.gists.push(gist),
+            None => self.gists.clear(),
+        }
         self.events += 1;
         self.lines.push(format!("{:>12}  > {command}", ""));
+    }
+
+    /// A scenario begins at 0; its clock fires every wake-up on the way.
+    fn wait_until(&mut self, shown: Millis) {
+        let last = self.last_ms.unwrap_or(shown);
+        if shown > last {
+            let span = shown - last;
+            let _ = match span % 1_000 {
+                0 => writeln!(self.scenario, "wait {}s", span / 1_000),
+                _ => writeln!(self.scenario, "wait {span}ms"),
+            };
+            self.last_ms = Some(shown);
+        }
     }
 
     fn command(&mut self, input: &Input) -> Option<String> {
@@ -122,6 +157,7 @@ impl Trace {
             Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
             Input::PolicyChanged(policy) => settings(policy),
             Input::DeciderChanged(_) => "decider changed".into(),
+            Input::Restarted => "restarted".into(),
             Input::Resync => "resync".into(),
             Input::Tick | Input::Decided { .. } => return None,
         })
@@ -163,6 +199,8 @@ impl Trace {
     }
 
     pub fn finish(mut self) -> (Vec<String>, String) {
+        // What came last may have come by time alone.
+        self.wait_until(self.end_ms);
         self.scenario.push_str("expect no violation\n");
         (self.lines, self.scenario)
     }
@@ -195,9 +233,10 @@ fn settings(policy: &Policy) -> String {
     format!("policy {}", all.join(" "))
 }
 
-/// What of a result is the same when the same thing happens again: the attempt and the outcome.
+/// What of a result or an answer is the same when the same thing happens again: the attempt and the outcome.
 fn gist(command: &str) -> Option<(String, String)> {
-    let (id, outcome) = command.strip_prefix("result ")?.split_once(' ')?;
+    let said = command.strip_prefix("result ").or_else(|| command.strip_prefix("answered "))?;
+    let (id, outcome) = said.split_once(' ')?;
     let (attempt, _) = id.split_once('.')?;
     Some((attempt.into(), outcome.into()))
 }

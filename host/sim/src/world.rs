@@ -60,7 +60,9 @@ pub struct Birth {
     pub invisible_ms: u64,
     /// It has no endpoint for this long.
     pub no_endpoint_ms: u64,
-    /// It comes when nobody expects it any more.
+    /// It comes when nobody waits for its result any more: nobody looked for its label before.
+    pub late: bool,
+    /// Nobody could expect it any more.
     pub excused: bool,
     /// From when on every complete listing shows it.
     pub promised_at: Millis,
@@ -144,7 +146,7 @@ impl World {
 
     /// A resource that comes by itself: foreign, or an orphan.
     pub fn appear(&mut self, provider: usize, key: Option<ExternalKey>, now: Millis) -> LeaseId {
-        let birth = Birth { excused: true, promised_at: now, ..Birth::default() };
+        let birth = Birth { late: true, excused: true, promised_at: now, ..Birth::default() };
         self.make(provider, key, None, birth, now)
     }
 
@@ -212,7 +214,7 @@ impl World {
         let key = &operation.key;
         let shown = |resource: &Resource| match self.promise(provider) {
             Promise::Keyed => true,
-            Promise::Windowed { .. } => resource.visible_at <= now && !birth.excused,
+            Promise::Windowed { .. } => resource.visible_at <= now && !birth.late,
         };
         if let Some(at) = self.find(key).filter(|at| shown(&self.live[*at])) {
             return (self.live[at].lease.clone(), true);

@@ -161,7 +161,7 @@ impl Show<'_> {
                 RecordedInput::Completed { id, .. } | RecordedInput::Answered { id, .. } => of(id.attempt),
                 RecordedInput::Observed { attempt, .. } => of(*attempt),
                 RecordedInput::Listed { listing, .. } | RecordedInput::Adopt { listing, .. } => listed(listing),
-                RecordedInput::DeciderChanged(_) => true,
+                RecordedInput::DeciderChanged(_) | RecordedInput::Restarted => true,
                 RecordedInput::PolicyChanged(_) | RecordedInput::Tick | RecordedInput::Resync => false,
             },
         }
@@ -287,6 +287,7 @@ impl Show<'_> {
             RecordedInput::Adopt { provider, listing } => format!("adopted from {provider}: {}", resources(listing)),
             RecordedInput::PolicyChanged(_) => "the settings changed".into(),
             RecordedInput::DeciderChanged(identity) => format!("another decider: {}", short(&identity.digest)),
+            RecordedInput::Restarted => "the host started again".into(),
             RecordedInput::Tick => "tick".into(),
             RecordedInput::Resync => "resync".into(),
         }

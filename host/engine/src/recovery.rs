@@ -1,0 +1,74 @@
+//! Recovery (SPEC 10): a driver that was rebuilt from its durable inputs starts again.
+
+use crate::driver::Driver;
+use crate::folding::Folding;
+use crate::id::{AttemptId, NodeId};
+use crate::io::Fault;
+use crate::ledger::{self, LedgerEvent, Step};
+use crate::mutation::Mutation;
+use decider::Stage;
+
+impl Driver {
+    /// The host starts again. Whatever was pending comes back as ambiguous, and stages get their time anew: while nobody
+    /// listened, silence was no silence.
+    pub(crate) fn fold_restarted(&mut self) {
+        self.pass = None;
+        self.queued = true;
+        self.wake_at = None;
+        self.pass_retry_at = None;
+        self.pass_failures = 0;
+        self.reported = None;
+        let words = || Fault::Ambiguous { reason: "the host was started again".into() };
+        let (policy, now, mutation) = (self.policy, self.now, self.mutation);
+        let forgets = self.mutated(Mutation::RestartForgetsPending);
+        for at in 0..self.state.slots.len() {
+            let node = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
+            let settles = self.settles(node);
+            let Some(held) = self.node_mut(node) else { continue };
+            let fold = Folding { policy: &policy, now, settles, mutation };
+            if let Some(pending) = held.pending.take()
+                && matches!(ledger::step(pending.status, LedgerEvent::GivenUp), Step::To(_))
+                && !forgets
+            {
+                held.early.clear();
+                fold.faulted(held, &pending, words());
+            }
+            if held.climbs() && held.stage_deadline.is_some() {
+                match held.stage {
+                    Stage::BootstrapRunning => {
+                        fold.enter(held, policy.stages.bootstrap_ms, Some(policy.stages.join_ms))
+                    }
+                    _ => fold.enter(held, policy.stages.endpoint_ms, None),
+                }
+            }
+            self.touch(node);
+        }
+        let reaps = self.state.reaps.iter().filter_map(|(attempt, reap)| Some((*attempt, reap.pending.as_ref()?)));
+        let reaps: Vec<_> = reaps.map(|(_, pending)| pending.operation.id).collect();
+        for id in reaps {
+            self.fold_reaped(id, Err(words()));
+        }
+    }
+
+    /// The sessions that the state knows to run: whoever starts the host again listens to them again.
+    pub fn live_sessions(&self) -> Vec<LiveSession> {
+        let nodes = self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
+        nodes
+            .filter_map(|node| {
+                let (lease, session) = (node.lease.clone()?, node.session.clone()?);
+                Some(LiveSession { attempt: node.attempt, lease, session })
+            })
+            .collect()
+    }
+}
+
+/// A bootstrap session that the state knows to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveSession {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// On what.
+    pub lease: crate::io::LeaseId,
+    /// The backend's reference.
+    pub session: crate::io::SessionId,
+}
