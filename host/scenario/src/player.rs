@@ -1,7 +1,7 @@
 //! Plays a case: commands become inputs of the driver, decisions become lines, expectations are held against both.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use decider::{Plan, Snapshot};
@@ -18,11 +18,14 @@ use crate::cover::Counts;
 use crate::diff::{DiffLine, diff};
 use crate::log::Log;
 use crate::render;
-use crate::session::{Budget, Came, Session, Subject, natural};
+use crate::session::{Budget, Came, Decide, Session, Subject, TOO_LATE, natural};
 use crate::snapshot::Picture;
 
 mod expectations;
 mod host;
+mod whole;
+
+pub use whole::{Run, run};
 
 /// How long a case may go on.
 #[derive(Clone)]
@@ -89,42 +92,6 @@ pub fn play(script: &Script, case: &Case, subject: &Subject, bounds: &Bounds) ->
     Player::new(subject, bounds, &|_| ()).play(script, case)
 }
 
-/// What a run of a scenario gave.
-pub struct Run {
-    /// The scenario, rendered anew.
-    pub text: String,
-    /// Violations of S1-S15, none expected.
-    pub violations: Vec<String>,
-    /// Expectations that are not met.
-    pub misses: Vec<Miss>,
-    /// The rules that acted or held, by their index.
-    pub rules: BTreeSet<u8>,
-}
-
-/// Plays all cases of a text against the built-in decider. `with` may change each session before anything happens in it.
-///
-/// # Errors
-///
-/// It is no scenario, or cannot be followed.
-pub fn run(text: &str, with: impl Fn(&mut Session)) -> Result<Run, Malformed> {
-    let script = Script::parse(text)?;
-    let mut run = Run { text: String::new(), violations: Vec::new(), misses: Vec::new(), rules: BTreeSet::new() };
-    let mut texts = Vec::new();
-    for case in &script.cases {
-        let played = Player::new(&Subject::native(), &Bounds::default(), &with).play(&script, case)?;
-        if let Some(cut) = played.cut {
-            return Err(Malformed::new(played.misses.last().map_or(case.line, |miss| miss.line), cut));
-        }
-        texts.push(played.text);
-        run.violations.extend(played.violations.iter().map(|(_, v)| format!("{}: {}", v.id, v.what)));
-        let counted = played.counts.rules.iter().enumerate().filter(|(_, count)| **count > 0);
-        run.rules.extend(counted.map(|(rule, _)| rule as u8));
-        run.misses.extend(played.misses);
-    }
-    run.text = script.rendered(texts.iter().map(String::as_str));
-    Ok(run)
-}
-
 struct Player<'a> {
     subject: Subject,
     with: &'a dyn Fn(&mut Session),
@@ -148,6 +115,7 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     fn new(subject: &Subject, bounds: &Bounds, with: &'a dyn Fn(&mut Session)) -> Self {
+        let subject = &in_time(subject, bounds);
         Player {
             subject: subject.clone(),
             with,
@@ -230,7 +198,8 @@ impl<'a> Player<'a> {
             Err(Stop::Missed(why)) => Err(why),
             Ok(()) => Ok(()),
         };
-        match self.session.as_ref().and_then(|session| session.budget.cut) {
+        let late = self.budget.in_time.as_ref().is_some_and(|in_time| !in_time());
+        match self.session.as_ref().and_then(|session| session.budget.cut).or(late.then_some(TOO_LATE)) {
             Some(cut) => Ok(Err(cut.into())),
             None => Ok(followed),
         }
@@ -484,7 +453,18 @@ impl<'a> Player<'a> {
     }
 }
 
-fn asking(subject: &Subject) -> Box<dyn FnMut(&Snapshot) -> Result<Plan, DeciderFailure>> {
+/// One step can ask many times; when the time is over, nobody is asked any more.
+fn in_time(subject: &Subject, bounds: &Bounds) -> Subject {
+    let Some(in_time) = bounds.in_time.clone() else { return subject.clone() };
+    let (ask, decider) = (subject.ask.clone(), subject.identity.digest.clone());
+    let timed = move |snapshot: &Snapshot| match in_time() {
+        true => ask(snapshot),
+        false => Err(DeciderFailure { decider: decider.clone(), class: "time".into(), detail: TOO_LATE.into() }),
+    };
+    Subject { identity: subject.identity.clone(), ask: Rc::new(timed) }
+}
+
+fn asking(subject: &Subject) -> Decide {
     let ask = subject.ask.clone();
     Box::new(move |snapshot| ask(snapshot))
 }

@@ -79,6 +79,9 @@ impl Subject {
     }
 }
 
+/// What is said when the time is over.
+pub(crate) const TOO_LATE: &str = "it takes too long: the time for a scenario is over";
+
 /// How much a scenario may do. A step costs the more the larger the fleet is.
 #[derive(Clone)]
 pub struct Budget {
@@ -105,7 +108,7 @@ impl Budget {
         if let Some(in_time) = &self.in_time
             && !in_time()
         {
-            self.cut.get_or_insert("it takes too long: the time for a scenario is over");
+            self.cut.get_or_insert(TOO_LATE);
         }
         self.cut.is_none()
     }

@@ -191,6 +191,15 @@ fn what_never_ends_is_cut() {
         let played = played_with(text, &Subject::native(), &bounds).remove(0);
         assert!(played.cut.is_some() && !played.misses.is_empty(), "{text}");
     }
+    // Wherever it is cut, it ends there.
+    for asked in [10, 1_000, 1_001, 1_002, 1_003, 1_004, 1_005, 1_006] {
+        let left = std::cell::Cell::new(asked);
+        let in_time = move || left.replace(left.get().max(1) - 1) > 0;
+        let bounds = Bounds { in_time: Some(Rc::new(in_time)), ..Bounds::default() };
+        let played =
+            played_with("shape 1 web=1\nstorm web-0 4000000000\nrest\n", &Subject::native(), &bounds).remove(0);
+        assert!(played.cut.is_some_and(|why| why.contains("time")), "{asked}");
+    }
     let late = Bounds { in_time: Some(Rc::new(|| false)), ..Bounds::default() };
     let played = played_with("shape 1 web=1\nrest\n", &Subject::native(), &late).remove(0);
     assert!(played.cut.unwrap().contains("time"));

@@ -39,6 +39,9 @@ impl Player<'_> {
         for _ in 0..times {
             let id = self.pending(who)?.id;
             let session = self.session()?;
+            if session.is_cut() {
+                return Ok(());
+            }
             let failed_ms = session.now_ms;
             session.feed(Input::Completed { id, result: Err(Fault::retryable("503")) });
             // Other things that happen meanwhile do not shorten the wait.
