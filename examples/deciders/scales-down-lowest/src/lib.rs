@@ -36,9 +36,10 @@ fn choose(snapshot: &Snapshot, row: &NodeRow) -> Decided {
     ladder
 }
 
-/// How many nodes a group has too many.
+/// How many nodes a group has too many, where some are to stay.
 fn surplus(snapshot: &Snapshot, group: u32) -> u32 {
-    snapshot.groups.get(group as usize).map_or(0, |group| group.nodes.saturating_sub(group.count))
+    let group = snapshot.groups.get(group as usize).filter(|group| group.count > 0);
+    group.map_or(0, |group| group.nodes.saturating_sub(group.count))
 }
 
 #[cfg(target_arch = "wasm32")]
