@@ -9,7 +9,8 @@ use decider::{Decided, Description, HoldKind, NodeRow, Plan, Rule, Snapshot, Unt
 /// What the host shows of this decider, and the rules that it may cite: the ladder's, and one of its own.
 pub fn describe() -> Description {
     let mut rules = decider::describe().rules;
-    rules.push(Rule { id: "G0".into(), sentence: "A new node waits until every group before its own is ready.".into() });
+    rules
+        .push(Rule { id: "G0".into(), sentence: "A new node waits until every group before its own is ready.".into() });
     Description {
         name: env!("CARGO_PKG_NAME").into(),
         version: env!("CARGO_PKG_VERSION").into(),
