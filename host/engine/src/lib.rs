@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod mutation;
 mod pass;
 pub mod policy;
+pub mod property;
 pub mod record;
 pub mod recovery;
 mod rows;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use decider::{HoldKind, Plan, Snapshot, Verb};
+use decider::{DecisionRow, HoldKind, Plan, Snapshot, Verb};
 use engine::id::{Millis, NodeId};
 use engine::invariants::{check_same_plan, check_subset};
 use engine::io::{DeciderFailure, DeciderIdentity, Input};
@@ -123,7 +123,8 @@ impl Sim<'_> {
     /// that does not keep its contract. Every so many plans the decider is asked again.
     fn judge_plan(&mut self, snapshot: &Snapshot, plan: &Plan) {
         if let Err(error) = check_plan(plan, snapshot, self.setup.identity.rules.len()) {
-            self.broken(error.property(), format!("the plan is refused: {error}"));
+            let whose = error.node().map_or_else(String::new, |node| format!(" for {}", self.slot_name(node)));
+            self.broken(error.property(), format!("the plan is refused{whose}: {error}"));
             return;
         }
         let every = self.setup.scrutiny;
@@ -143,12 +144,14 @@ impl Sim<'_> {
             if let Ok(other) = (self.decide)(&moved)
                 && other.decisions != plan.decisions
             {
-                let (now, soonest) = (snapshot.now_ms, soonest);
+                let changed = (0..).zip(plan.decisions.rows()).find(|(at, was)| other.decisions.row(*at) != Some(*was));
+                let (at, was) = changed.unzip();
+                let now = at.and_then(|at| other.decisions.row(at));
+                let whose = was.map_or_else(String::new, |was| self.slot_name(was.node));
+                let (was, now, ms) = (self.worded(was), self.worded(now), later - snapshot.now_ms);
                 self.broken(
                     "S11",
-                    format!(
-                        "the plan for the instant {now} differs at {later}, though nothing is due before {soonest}"
-                    ),
+                    format!("for {whose} it decides {was}; {ms} ms later, nothing changed and nothing due, {now}"),
                 );
                 break;
             }
@@ -160,6 +163,21 @@ impl Sim<'_> {
         if let Some(first) = found.into_iter().next() {
             self.found.get_or_insert(first);
         }
+    }
+
+    fn slot_name(&self, node: u32) -> String {
+        self.driver.state().slot(NodeId(node)).map_or_else(|| format!("node {node}"), |slot| slot.name.clone())
+    }
+
+    /// A decision as `R12 create-lease`.
+    fn worded(&self, decision: Option<DecisionRow>) -> String {
+        let Some(decision) = decision else { return "nothing".into() };
+        let rule = self.setup.identity.rules.get(usize::from(decision.rule)).map_or("?", |rule| rule.id.as_str());
+        let verb = match HoldKind::from_code(decision.hold) {
+            Some(hold) => format!("to hold until {}", hold.label()),
+            None => Verb::from_code(decision.verb).map_or("?", Verb::label).to_string(),
+        };
+        format!("{verb} ({rule})")
     }
 
     /// Books decisions that are new for their node, under the fault that hit it last.

@@ -17,6 +17,8 @@ use crate::sandbox::LoadedDecider;
 
 /// How long a failing run is shrunk at most.
 const SHRINK: Duration = Duration::from_secs(10);
+/// When the faults of a seed stop, unless `--until` says otherwise.
+const UNTIL: Duration = Duration::from_secs(2 * 60 * 60);
 /// The largest file of rates or choices, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
