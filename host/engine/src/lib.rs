@@ -2,6 +2,7 @@
 //! operation as pending before it leaves, and computes the next wake-up. It performs nothing, awaits nothing and reads
 //! no clock.
 
+pub mod canon;
 mod columns;
 pub mod driver;
 mod fold;

@@ -34,11 +34,11 @@ pub struct ClusterState {
     /// Every slot ever seen, by [`NodeId`].
     pub slots: Vec<Slot>,
     /// Slot names to numbers.
-    pub names: BTreeMap<String, NodeId>,
+    pub names: Arc<BTreeMap<String, NodeId>>,
     /// Every template in use or once used, interned.
     pub templates: Vec<Arc<Template>>,
     /// Canonical bytes of a template to its index.
-    pub template_index: BTreeMap<String, TemplateId>,
+    pub template_index: Arc<BTreeMap<String, TemplateId>>,
     /// Every attempt this host knows to have been authorised: whose, and its next operation's number.
     pub attempts: BTreeMap<AttemptId, Authorised>,
     /// Resources of retired attempts that are being reaped, by attempt.
