@@ -89,8 +89,14 @@ impl Driver {
             all.insert((attempts.get(&attempt).map_or(u32::MAX, |known| known.node.0), attempt));
         }
         let numbered: Vec<AttemptId> = all.iter().map(|(_, attempt)| *attempt).collect();
-        let mut form =
-            Form { words: Vec::with_capacity(96), attempts: &numbered, now: *now, by, policy, most: saturation(policy) };
+        let mut form = Form {
+            words: Vec::with_capacity(96),
+            attempts: &numbered,
+            now: *now,
+            by,
+            policy,
+            most: saturation(policy),
+        };
         form.push(numbered.len() as u64);
         for (node, attempt) in &all {
             form.push(u64::from(*node) << 1 | u64::from(attempts.contains_key(attempt)));
@@ -106,9 +112,10 @@ impl Driver {
         }
         form.push(slots.len() as u64);
         for slot in slots {
-            let promise = slot.node.as_ref().and_then(|node| {
-                self.providers.get(&state.templates.get(node.template.0 as usize)?.provider).copied()
-            });
+            let promise = slot
+                .node
+                .as_ref()
+                .and_then(|node| self.providers.get(&state.templates.get(node.template.0 as usize)?.provider).copied());
             form.slot(slot, promise);
         }
         form.push(reaps.len() as u64);

@@ -96,23 +96,28 @@ pub struct Stats {
 }
 
 /// The driver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Driver {
     pub(crate) state: ClusterState,
     pub(crate) policy: Policy,
     // What rarely changes is shared, so that a copy of a driver costs little: a search makes millions of them.
     pub(crate) providers: Arc<BTreeMap<String, Promise>>,
+    #[serde(skip)]
     pub(crate) provider_names: Arc<BTreeSet<String>>,
     pub(crate) decider: Arc<DeciderIdentity>,
+    #[serde(skip)]
     pub(crate) rule_ids: Arc<[Arc<str>]>,
     pub(crate) epoch: u64,
     /// The first attempt id that no earlier start gave out.
     pub(crate) fence: u64,
     pub(crate) now: Millis,
+    #[serde(skip)]
     pub(crate) outputs: VecDeque<Output>,
     /// Dispatched in this batch; they leave after its records (S1).
+    #[serde(skip)]
     pub(crate) submits: Vec<Operation>,
     /// The earliest deadline of each slot that has one.
+    #[serde(skip)]
     pub(crate) timers: BTreeSet<(Millis, NodeId)>,
     pub(crate) pass: Option<Pass>,
     pub(crate) next_call: u64,
@@ -129,6 +134,7 @@ pub struct Driver {
     /// Rises with every accepted shape.
     pub(crate) shape_revision: u64,
     pub(crate) stats: Stats,
+    #[serde(skip)]
     pub(crate) mutation: Option<Mutation>,
 }
 

@@ -3,6 +3,7 @@
 //! no clock.
 
 pub mod canon;
+pub mod checkpoint;
 mod columns;
 pub mod driver;
 mod fold;

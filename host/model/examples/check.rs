@@ -31,7 +31,10 @@ fn main() {
     let began = Instant::now();
     let outcome = check.run(&mut |_| {}).unwrap();
     let seconds = began.elapsed().as_secs_f64();
-    println!("{:?} forms {} computed {} settled {}", outcome.progress, outcome.forms, outcome.computed, outcome.settled);
+    println!(
+        "{:?} forms {} computed {} settled {}",
+        outcome.progress, outcome.forms, outcome.computed, outcome.settled
+    );
     println!("{seconds:.2} s, {:.0} states/s", outcome.progress.states as f64 / seconds);
     println!("{:?}", outcome.rules);
     match outcome.verdict {

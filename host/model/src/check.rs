@@ -141,4 +141,3 @@ impl Check<'_> {
         Ok(Verdict::Broken(Broken { violation, path, tail, never_settle: stuck.states }))
     }
 }
-

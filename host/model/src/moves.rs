@@ -115,9 +115,12 @@ impl State {
             })
         };
         self.world.resources.as_slice().iter().all(|resource| held(resource.attempt, resource.number))
-            && self.form.known.iter().enumerate().all(|(at, known)| {
-                known.lease == 0 || self.world.leased(at as u8, known.lease - 1).is_some()
-            })
+            && self
+                .form
+                .known
+                .iter()
+                .enumerate()
+                .all(|(at, known)| known.lease == 0 || self.world.leased(at as u8, known.lease - 1).is_some())
     }
 
     /// How far time goes in one move; `None` when nothing depends on it.
@@ -419,8 +422,7 @@ impl Machine<'_> {
         world.resources.sort();
         world.calls.sort();
         if world.resources.overflow || world.calls.overflow {
-            violation
-                .get_or_insert(Violation { id: "scope", what: "more resources or calls at once than fit".into() });
+            violation.get_or_insert(Violation { id: "scope", what: "more resources or calls at once than fit".into() });
         }
         After { state: State { form, world }, sends: false, sent: Vec::new(), violation }
     }

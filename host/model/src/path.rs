@@ -1,8 +1,8 @@
 //! A path as people read it. It is walked again by one driver from the start, under its own names and without the table:
 //! that also shows that the table did not lie.
 
-use engine::invariants::Violation;
 use engine::id::AttemptId;
+use engine::invariants::Violation;
 
 use crate::machine::Machine;
 use crate::moves::{Move, State};
@@ -51,14 +51,29 @@ pub fn walk(machine: &Machine<'_>, seens: &Seens, to: u32, on: &[u32], last: Opt
         let seen = seens.all[at as usize];
         machine.moves(&walk.state, &mut moves);
         let next = moves.get(usize::from(seen.by)).copied();
-        if let Some(n) = next { let prev = dbg_state.clone(); let d = machine.go(&dbg_state, n, false).state; let a = machine.go(&walk.state, n, true).state;
-          if d.form.hash != a.form.hash || d.world != a.world {
-            let by = |f: &crate::machine::Form| f.driver.canon(&f.attempts, engine::canon::CanonBy{name:&crate::names::parse, exact:false}).unwrap().words;
-            eprintln!("MOVE {n:?}\n prev interned {:?}\n prev alone {:?}\n{:?}\n{:?}", by(&prev.form), by(&walk.state.form), by(&d.form), by(&a.form));
-            eprintln!("{:?}\n{:?}", d.world, a.world);
-            eprintln!("{:#?}\n----------\n{:#?}", prev.form.driver, walk.state.form.driver);
-          }
-          dbg_state = d; }
+        if let Some(n) = next {
+            let prev = dbg_state.clone();
+            let d = machine.go(&dbg_state, n, false).state;
+            let a = machine.go(&walk.state, n, true).state;
+            if d.form.hash != a.form.hash || d.world != a.world {
+                let by = |f: &crate::machine::Form| {
+                    f.driver
+                        .canon(&f.attempts, engine::canon::CanonBy { name: &crate::names::parse, exact: false })
+                        .unwrap()
+                        .words
+                };
+                eprintln!(
+                    "MOVE {n:?}\n prev interned {:?}\n prev alone {:?}\n{:?}\n{:?}",
+                    by(&prev.form),
+                    by(&walk.state.form),
+                    by(&d.form),
+                    by(&a.form)
+                );
+                eprintln!("{:?}\n{:?}", d.world, a.world);
+                eprintln!("{:#?}\n----------\n{:#?}", prev.form.driver, walk.state.form.driver);
+            }
+            dbg_state = d;
+        }
         walk.go(next.ok_or_else(|| walk.elsewhere())?);
         if walk.state.hash() != seen.hash {
             return Err(walk.elsewhere());
@@ -116,8 +131,11 @@ impl Walk<'_> {
         self.violation = after.violation.clone().or_else(|| disturbed(settled, to, &after.state, after.sends));
         self.state = after.state;
         let driver = &self.state.form.driver;
-        let sent: Vec<String> =
-            after.sent.iter().map(|(attempt, sent)| format!("{} for {}", sent.ask.label(), named(driver, *attempt))).collect();
+        let sent: Vec<String> = after
+            .sent
+            .iter()
+            .map(|(attempt, sent)| format!("{} for {}", sent.ask.label(), named(driver, *attempt)))
+            .collect();
         self.line(&what, &sent);
     }
 
@@ -239,4 +257,3 @@ pub fn unsettled(state: &State) -> String {
     }
     words.join("; ")
 }
-
