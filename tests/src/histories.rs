@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use decider::{Plan, Snapshot};
 use engine::io::DeciderFailure;
+use scenario::Malformed;
 
+use crate::Recording;
 use crate::build;
-use crate::scenario::{self, Malformed};
-use crate::session::Recording;
 
 /// A history and the name of its journal.
 pub struct History {
@@ -67,7 +67,7 @@ pub fn journal(history: &History) -> Result<Vec<u8>, Malformed> {
             *recording = Recording::of(&build::config(*session.driver.policy())).ok();
         }
         if let Some(recording) = &*recording {
-            session.record(recording);
+            session.record(recording.clone());
         }
     })?;
     let recording = recording.into_inner();

@@ -1,12 +1,12 @@
-//! What the tests and the benches share: builders, generated snapshots, the scenario language, the session that drives the
-//! engine under its checkers, the repository's own files.
+//! What the tests and the benches share: generated snapshots, random histories, journals of both, the repository's own files; and
+//! the scenario language, which has a crate of its own.
 
-pub mod build;
 pub mod histories;
 pub mod random;
-pub mod scenario;
-pub mod session;
+mod recording;
 pub mod snapshots;
 pub mod source;
-mod words;
 pub mod world;
+
+pub use recording::Recording;
+pub use scenario::{build, session};

@@ -2,14 +2,15 @@
 //! and the next decider takes over.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::io::{DeciderIdentity, Input, Notice, Output};
 use engine::policy::Policy;
 use homeostat::sandbox::{Limits, LoadedDecider, Sandbox};
 use hostile_guests_artifact as guests;
+use scenario::{Bounds, Script, Subject, play};
 use tests::build::{driver, native, shape, template};
-use tests::scenario;
 use tests::session::{Came, Session};
 
 fn load(bytes: &[u8]) -> Arc<LoadedDecider> {
@@ -98,28 +99,59 @@ fn a_decider_that_panics_for_one_node_keeps_the_others() {
 #[test]
 fn scenarios_are_the_same_through_the_component() {
     let built_in = load(decider_component());
+    let identity = DeciderIdentity { digest: built_in.digest().into(), rules: built_in.description().rules.clone() };
+    let subject = Subject { identity, ask: Rc::new(move |snapshot| built_in.decide(snapshot)) };
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
     let mut played = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        // Those that break the decider bring one of their own.
-        if text.contains("\ndecider ") {
-            continue;
+        let script = Script::parse(&text).unwrap();
+        for case in &script.cases {
+            let came = play(&script, case, &subject, &Bounds::default()).unwrap();
+            assert!(came.misses.is_empty(), "{:#?}", came.misses);
+            assert_eq!(came.text.trim_end(), text.trim_end());
         }
-        let built_in = built_in.clone();
-        let run = scenario::run(&text, move |session: &mut Session| {
-            let asked = built_in.clone();
-            session.decide = Box::new(move |snapshot| asked.decide(snapshot));
-        });
-        assert_eq!(
-            run.unwrap_or_else(|error| panic!("{}: {}", error.line, error.why)).text.trim_end(),
-            text.trim_end()
-        );
         played += 1;
     }
-    assert!(played > 25, "{played}");
+    assert!(played > 50, "{played}");
 }
 
 fn decider_component() -> &'static [u8] {
     homeostat::sandbox::BUILT_IN
+}
+
+/// Whatever a decider does, its policy tests come to an end and say what is wrong.
+#[test]
+fn a_hostile_decider_fails_its_policy_tests() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/policy-tests");
+    let texts = ["rules.txt", "failures.txt"].map(|file| std::fs::read_to_string(format!("{folder}/{file}")).unwrap());
+    let cases = [
+        guests::SPIN,
+        guests::MEMORY,
+        guests::RECURSION,
+        guests::PANICS,
+        guests::UNKNOWN_NODES,
+        guests::STALE_ATTEMPTS,
+        guests::TWO_DECISIONS,
+        guests::ILLEGAL_VERB,
+        guests::NO_DECISIONS,
+        guests::UNEVEN_COLUMNS,
+        guests::UNKNOWN_VERB,
+        guests::UNKNOWN_HOLD,
+        guests::UNKNOWN_RULE,
+    ];
+    for bytes in cases {
+        let hostile = load(bytes);
+        let name = hostile.description().name.clone();
+        let identity = DeciderIdentity { digest: hostile.digest().into(), rules: native().rules };
+        let subject = Subject { identity, ask: Rc::new(move |snapshot| hostile.decide(snapshot)) };
+        for text in &texts {
+            let script = Script::parse(text).unwrap();
+            for case in &script.cases {
+                let bounds = Bounds { steps: 2_000, in_time: None };
+                let came = play(&script, case, &subject, &bounds).unwrap();
+                assert!(!came.misses.is_empty(), "{name} passes {:?}", case.name);
+            }
+        }
+    }
 }

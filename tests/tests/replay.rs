@@ -3,14 +3,14 @@
 
 use decider::Snapshot;
 use journal::{Against, Reader, Replay, replay, verify};
+use tests::Recording;
 use tests::build::config;
 use tests::random::{history, poisoned, policy};
-use tests::session::Recording;
 use tests::snapshots::Random;
 
 fn recorded(seed: u64) -> Vec<u8> {
     let recording = Recording::of(&config(policy())).unwrap();
-    history(seed, |session| session.record(&recording)).unwrap();
+    history(seed, |session| session.record(recording.clone())).unwrap();
     recording.ended()
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use tests::scenario::{Run, run};
+use scenario::{Run, run};
 
 fn all() -> Vec<(PathBuf, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
@@ -40,6 +40,8 @@ fn scenarios_come_out_as_committed() {
         if !run.violations.is_empty() {
             failed.push(format!("{}: {}", path.display(), run.violations.join("; ")));
         }
+        // What differs is said above, as text.
+        failed.extend(run.misses.iter().filter(|miss| miss.diff.is_empty()).map(|miss| miss.what.clone()));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -20,11 +20,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["decider"]),
     ("sim", &["decider", "engine"]),
     ("journal", &["decider", "engine"]),
-    ("homeostat", &["decider", "decider-artifact", "engine", "journal", "sim"]),
+    ("scenario", &["decider", "engine"]),
+    ("homeostat", &["decider", "decider-artifact", "engine", "journal", "scenario", "sim"]),
     ("hostile-guests", &["decider", "decider-guest"]),
     ("hostile-guests-artifact", &["guest-build"]),
     ("example-deciders", &["guest-build"]),
-    ("tests", &["decider", "engine", "homeostat", "journal"]),
+    ("tests", &["decider", "engine", "homeostat", "journal", "scenario"]),
     ("benches", &["decider", "engine", "homeostat", "tests"]),
     ("embed", &["homeostat"]),
 ];
@@ -133,7 +134,7 @@ fn the_pure_rooms_have_no_clock_no_io_and_no_random_order() {
     let pure = ["decider-wasm/core/src/", "decider-wasm/guest/src/", "decider-wasm/src/", "host/engine/src/"];
     impure(&pure, &["time", "fs", "net", "thread", "env", "process", "io", "os"]);
     // It reads and writes what it is given.
-    impure(&["host/journal/src/"], &["time", "fs", "net", "thread", "env", "process", "os"]);
+    impure(&["host/journal/src/", "host/scenario/src/"], &["time", "fs", "net", "thread", "env", "process", "os"]);
 }
 
 #[track_caller]

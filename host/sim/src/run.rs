@@ -112,7 +112,7 @@ impl<'a> Sim<'a> {
         let cut_ms = BEGIN_MS + setup.until_ms / 64 * u64::from(1 + choices.below(64));
         let driver = Driver::new(config(setup, setup.identity.clone(), &people.policy, &world, 1, 0))?;
         let watch = Watch::new(driver.state());
-        let trace = traced.then(|| Trace::new(&world));
+        let trace = traced.then(|| Trace::new(&world, &people.policy));
         let mut sim = Sim {
             tally: Tally::new(setup.identity.rules.len()),
             setup,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use engine::id::Millis;
 use engine::io::{Done, Fault, Input, Listing, Observation, OperationStatus, Promise};
+use engine::policy::Policy;
 use engine::shape::{ClusterShape, Template};
 
 use crate::world::World;
@@ -14,10 +15,10 @@ pub(crate) struct Trace {
     scenario: String,
     /// Inputs other than time and plans.
     pub events: usize,
-    /// What providers are called in scenarios: one is keyed, one is windowed.
-    providers: BTreeMap<String, &'static str>,
     templates: Vec<Template>,
     last_ms: Option<Millis>,
+    /// The instant of the last input, wake-ups included.
+    end_ms: Millis,
     /// What each backend was last listed as.
     listed: BTreeMap<String, String>,
     /// The attempts and the outcomes of the last results, and how often any of them came again.
@@ -35,24 +36,24 @@ pub(crate) struct Mark {
 }
 
 impl Trace {
-    pub fn new(world: &World) -> Self {
-        let name = |promise: &Promise| match promise {
-            Promise::Keyed => "fake",
-            Promise::Windowed { .. } => "market",
-        };
-        let providers: BTreeMap<String, &str> =
-            world.providers.iter().map(|(known, promise)| (known.clone(), name(promise))).collect();
-        let mut scenario = String::new();
-        for (known, called) in &providers {
-            let _ = writeln!(scenario, "# provider {known:?} is {called:?} here");
+    pub fn new(world: &World, policy: &Policy) -> Self {
+        let mut scenario = settings(policy);
+        scenario.push('\n');
+        for (name, promise) in &world.providers {
+            let _ = match promise {
+                Promise::Keyed => writeln!(scenario, "provider {name} keyed"),
+                Promise::Windowed { window_ms, listings } => {
+                    writeln!(scenario, "provider {name} windowed {window_ms}ms {listings}")
+                }
+            };
         }
         Trace {
             lines: Vec::new(),
             scenario,
             events: 0,
-            providers,
             templates: Vec::new(),
             last_ms: None,
+            end_ms: 0,
             listed: BTreeMap::new(),
             gists: Vec::new(),
             repeats: 0,
@@ -86,6 +87,7 @@ impl Trace {
     /// An input at an instant of the host's clock.
     pub fn input(&mut self, input: &Input, shown: Millis) {
         self.last_ms.get_or_insert(shown);
+        self.end_ms = shown;
         let Some(command) = self.command(input) else { return };
         let again = match input {
             Input::Listed { provider, .. } => {
@@ -102,16 +104,7 @@ impl Trace {
         if again && !came {
             return;
         }
-        // A scenario begins at 0; its clock fires every wake-up on the way.
-        let last = self.last_ms.unwrap_or(shown);
-        if shown > last {
-            let span = shown - last;
-            let _ = match span % 1_000 {
-                0 => writeln!(self.scenario, "wait {}s", span / 1_000),
-                _ => writeln!(self.scenario, "wait {span}ms"),
-            };
-            self.last_ms = Some(shown);
-        }
+        self.wait_until(shown);
         let _ = writeln!(self.scenario, "{command}");
         // A listing that shows what the one before showed is no news to a reader, nor is looking again and again.
         if again {
@@ -140,8 +133,17 @@ impl Trace {
         self.lines.push(format!("{:>12}  > {command}", ""));
     }
 
-    fn called(&self, provider: &str) -> &'static str {
-        self.providers.get(provider).copied().unwrap_or("fake")
+    /// A scenario begins at 0; its clock fires every wake-up on the way.
+    fn wait_until(&mut self, shown: Millis) {
+        let last = self.last_ms.unwrap_or(shown);
+        if shown > last {
+            let span = shown - last;
+            let _ = match span % 1_000 {
+                0 => writeln!(self.scenario, "wait {}s", span / 1_000),
+                _ => writeln!(self.scenario, "wait {span}ms"),
+            };
+            self.last_ms = Some(shown);
+        }
     }
 
     fn command(&mut self, input: &Input) -> Option<String> {
@@ -151,9 +153,9 @@ impl Trace {
             Input::Answered { id, status: OperationStatus::Ambiguous } => format!("answered {id} ambiguous"),
             Input::Answered { id, status: OperationStatus::Completed } => format!("answered {id} completed"),
             Input::Observed { attempt, observation } => format!("observe {attempt} {}", observed(observation)),
-            Input::Listed { provider, listing } => format!("list {} {}", self.called(provider), self.listing(listing)),
-            Input::Adopt { provider, listing } => format!("adopt {} {}", self.called(provider), self.listing(listing)),
-            Input::PolicyChanged(_) => "# the settings change".into(),
+            Input::Listed { provider, listing } => format!("list {provider} {}", self.listing(listing)),
+            Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
+            Input::PolicyChanged(policy) => settings(policy),
             Input::DeciderChanged(_) => "decider changed".into(),
             Input::Restarted => "restarted".into(),
             Input::Resync => "resync".into(),
@@ -175,7 +177,8 @@ impl Trace {
         let mut text = format!("shape {}", shape.generation);
         for group in &shape.groups {
             let tag = self.tag(&group.template);
-            let _ = write!(text, " {}={}@{tag}:{}", group.id, group.count, self.called(&group.template.provider));
+            let _ =
+                write!(text, " {}", word(format!("{}={}@{tag}:{}", group.id, group.count, group.template.provider)));
         }
         text
     }
@@ -195,9 +198,39 @@ impl Trace {
         text
     }
 
-    pub fn finish(self) -> (Vec<String>, String) {
+    pub fn finish(mut self) -> (Vec<String>, String) {
+        // What came last may have come by time alone.
+        self.wait_until(self.end_ms);
+        self.scenario.push_str("expect no violation\n");
         (self.lines, self.scenario)
     }
+}
+
+/// A word of the scenario language: in quotes where people wrote something that is no id.
+fn word(text: String) -> String {
+    if text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\')) { format!("{text:?}") } else { text }
+}
+
+/// The settings as a command of the scenario language.
+fn settings(policy: &Policy) -> String {
+    let (deadlines, stages) = (&policy.deadlines, &policy.stages);
+    let all = [
+        ("initial-ms", policy.backoff_initial_ms),
+        ("cap-ms", policy.backoff_cap_ms),
+        ("jitter-percent", u64::from(policy.backoff_jitter_percent)),
+        ("probe-ms", policy.probe_interval_ms),
+        ("endpoint-ms", stages.endpoint_ms),
+        ("bootstrap-ms", stages.bootstrap_ms),
+        ("join-ms", stages.join_ms),
+        ("growth-cap", u64::from(stages.growth_cap)),
+        ("create-ms", deadlines.create_lease_ms),
+        ("lookup-ms", deadlines.lookup_endpoint_ms),
+        ("start-ms", deadlines.start_bootstrap_ms),
+        ("cancel-ms", deadlines.cancel_bootstrap_ms),
+        ("destroy-ms", deadlines.destroy_lease_ms),
+    ];
+    let all: Vec<String> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("policy {}", all.join(" "))
 }
 
 /// What of a result or an answer is the same when the same thing happens again: the attempt and the outcome.

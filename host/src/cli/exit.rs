@@ -69,8 +69,11 @@ impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{file}:")?;
-            if let (Some(line), Some(column)) = (self.line, self.column) {
-                write!(f, "{line}:{column}:")?;
+            if let Some(line) = self.line {
+                write!(f, "{line}:")?;
+                if let Some(column) = self.column {
+                    write!(f, "{column}:")?;
+                }
             }
             write!(f, " ")?;
         }

@@ -11,6 +11,7 @@ mod schema;
 mod simulate;
 mod table;
 mod terminal;
+mod test;
 pub mod up;
 mod validate;
 
@@ -57,6 +58,8 @@ pub enum Verb {
     Replay(replay::ReplayArgs),
     /// Simulate a fleet under faults, and check every guarantee
     Simulate(simulate::SimulateArgs),
+    /// Play scenarios against a decider, and compare what it decides with what they expect
+    Test(test::TestArgs),
     /// Look at a journal: what happened, whether it is sound
     #[command(subcommand)]
     Journal(journal::JournalVerb),
@@ -86,6 +89,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
         Verb::Replay(args) => replay::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),
+        Verb::Test(args) => test::run(&args, &terminal),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),

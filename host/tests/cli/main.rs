@@ -5,6 +5,7 @@ mod decider;
 mod examples;
 mod fleet_files;
 mod journal;
+mod policy;
 
 use std::fs;
 use std::io::Read;

@@ -54,6 +54,7 @@ struct Broken<'a> {
 pub(super) struct Commands {
     seed: String,
     replay: String,
+    test: String,
 }
 
 impl Commands {
@@ -72,7 +73,9 @@ impl Commands {
             let _ = write!(common, " --until {}ms", args.until.as_millis());
         }
         let trace = quoted(&args.trace.display().to_string());
-        Commands { seed: format!("{common} --seed {seed}"), replay: format!("{common} --replay {trace}") }
+        let decider = args.decider.as_ref().map(|path| format!(" --decider {}", quoted(&path.display().to_string())));
+        let test = format!("homeostat test {trace}{}", decider.unwrap_or_default());
+        Commands { test, seed: format!("{common} --seed {seed}"), replay: format!("{common} --replay {trace}") }
     }
 }
 
@@ -187,6 +190,7 @@ pub(super) fn trace_file(failing: &Failing, shrunk: &Shrunk, commands: &Commands
     let _ = writeln!(text, "# Seed {}, shrunk to {} events. To see it again:", failing.seed, shrunk.outcome.events);
     let _ = writeln!(text, "#   {}", commands.replay);
     let _ = writeln!(text, "# The whole seed: {}", commands.seed);
+    let _ = writeln!(text, "# As a policy test, without the world around it: {}", commands.test);
     let choices: Vec<String> = shrunk.choices.iter().map(u32::to_string).collect();
     let _ = writeln!(text, "{CHOICES} {}\n#", choices.join(" "));
     for line in &shrunk.outcome.trace {

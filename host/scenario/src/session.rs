@@ -1,16 +1,17 @@
 //! A driver under its checkers: every input is one step, every step is checked against S1–S15.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use decider::{Plan, Snapshot};
-use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::driver::{Driver, DriverError};
 use engine::id::{AttemptId, NodeId, OperationId};
 use engine::invariants::{Step, Violation, check_settled, check_step, check_subset};
-use engine::io::{DeciderFailure, Done, Input, Operation, Output, Request};
-use journal::{Draft, Recorder, WriteError, Writer};
+use engine::io::{DeciderFailure, DeciderIdentity, Done, Input, Operation, Output, Request};
+
+use crate::log::Log;
 
 /// How plans are made.
 pub type Decide = Box<dyn FnMut(&Snapshot) -> Result<Plan, DeciderFailure>>;
@@ -38,44 +39,75 @@ pub struct Session {
     pub violations: Vec<Violation>,
     /// Decisions wait until [`Session::answer`].
     pub slow: bool,
+    /// How much it may still do.
+    pub budget: Budget,
+    /// What is kept of each decision.
+    pub(crate) log: Option<Rc<RefCell<Log>>>,
     waiting: VecDeque<(u64, Arc<Snapshot>)>,
-    recording: Option<Recording>,
+    recording: Option<Box<dyn Record>>,
 }
 
-/// The journal of a session. Clones share it.
+/// Writes down what is folded and decided.
+pub trait Record {
+    /// An input was given to the driver, and what it refused of it.
+    fn folded(&mut self, at_ms: u64, input: &Input, refused: Option<&DriverError>);
+    /// The driver put something out.
+    fn output(&mut self, at_ms: u64, output: &Output);
+}
+
+/// How a decider is asked.
+pub type Ask = Rc<dyn Fn(&Snapshot) -> Result<Plan, DeciderFailure>>;
+
+/// The decider that a scenario is about.
 #[derive(Clone)]
-pub struct Recording {
-    recorder: Rc<RefCell<Recorder>>,
-    writer: Rc<RefCell<Writer<Vec<u8>>>>,
-    last_ms: Rc<Cell<u64>>,
+pub struct Subject {
+    /// Its digest and its rules.
+    pub identity: DeciderIdentity,
+    /// How it is asked.
+    pub ask: Ask,
 }
 
-impl Recording {
-    /// The journal of a driver that was just made with this configuration.
-    pub fn of(config: &DriverConfig) -> Result<Self, WriteError> {
-        let (recorder, start) = Recorder::start(config, &decider::describe());
-        let mut writer = Writer::new(Vec::new());
-        writer.append(0, &start.entry())?;
-        Ok(Recording {
-            recorder: Rc::new(RefCell::new(recorder)),
-            writer: Rc::new(RefCell::new(writer)),
-            last_ms: Rc::default(),
-        })
+impl Subject {
+    /// The built-in decider outside the sandbox.
+    pub fn native() -> Self {
+        Subject { identity: crate::build::native(), ask: Rc::new(|snapshot| Ok(decider::reconcile(snapshot))) }
     }
 
-    fn append(&self, at_ms: u64, draft: Option<Draft>) {
-        self.last_ms.set(at_ms);
-        if let Some(draft) = draft {
-            // A record of a test is never too long, and memory does not fail.
-            let _ = self.writer.borrow_mut().append(at_ms, &draft.entry());
+    /// The id of a rule, by its index.
+    pub fn rule(&self, index: u8) -> &str {
+        self.identity.rules.get(usize::from(index)).map_or("?", |rule| rule.id.as_str())
+    }
+}
+
+/// How much a scenario may do. A step costs the more the larger the fleet is.
+#[derive(Clone)]
+pub struct Budget {
+    /// What is left.
+    pub left: u64,
+    /// Asked now and then whether there is still time; time is measured outside.
+    pub in_time: Option<Rc<dyn Fn() -> bool>>,
+    /// Why it was cut, if it was.
+    pub cut: Option<&'static str>,
+}
+
+impl Budget {
+    /// No bound: for tests that bound themselves.
+    pub fn endless() -> Self {
+        Budget { left: u64::MAX, in_time: None, cut: None }
+    }
+
+    fn spend(&mut self, slots: usize) -> bool {
+        let cost = 1 + slots as u64 / 8;
+        if self.left < cost {
+            self.cut.get_or_insert("it goes on for too long: more steps than a scenario may have");
         }
-    }
-
-    /// Its bytes so far, with an end mark.
-    pub fn ended(&self) -> Vec<u8> {
-        let end = self.recorder.borrow().end();
-        self.append(self.last_ms.get(), Some(end));
-        self.writer.borrow_mut().get_mut().clone()
+        self.left = self.left.saturating_sub(cost);
+        if let Some(in_time) = &self.in_time
+            && !in_time()
+        {
+            self.cut.get_or_insert("it takes too long: the time for a scenario is over");
+        }
+        self.cut.is_none()
     }
 }
 
@@ -89,14 +121,21 @@ impl Session {
             decide,
             violations: Vec::new(),
             slow: false,
+            budget: Budget::endless(),
+            log: None,
             waiting: VecDeque::new(),
             recording: None,
         }
     }
 
     /// Writes from now on what is folded and decided.
-    pub fn record(&mut self, recording: &Recording) {
-        self.recording = Some(recording.clone());
+    pub fn record(&mut self, recording: impl Record + 'static) {
+        self.recording = Some(Box::new(recording));
+    }
+
+    /// Whether it was cut because its budget is used up: nothing happens any more.
+    pub fn is_cut(&self) -> bool {
+        self.budget.cut.is_some()
     }
 
     /// Feeds one input, and the decisions it asks for.
@@ -139,6 +178,10 @@ impl Session {
                     let lone = |part: &Snapshot| decide(part).unwrap_or_default();
                     self.violations.extend(check_subset(&snapshot, plan, alone, lone));
                 }
+                if let Some(log) = &self.log {
+                    let names = |node: u32| self.driver.state().slots.get(node as usize).map(|slot| slot.name.clone());
+                    log.borrow_mut().decided(&snapshot, plan, &mut *self.decide, &names);
+                }
                 came.plans.push((snapshot.clone(), plan.clone()));
             }
             self.step(Input::Decided { call, result }, came);
@@ -148,23 +191,28 @@ impl Session {
     }
 
     fn step(&mut self, input: Input, came: &mut Came) {
+        if !self.budget.spend(self.driver.state().slots.len()) {
+            self.waiting.clear();
+            return;
+        }
         let before = self.driver.state().clone();
         let folded = self.driver.handle(input.clone(), self.now_ms);
-        if let Some(recording) = &self.recording {
-            let draft = recording.recorder.borrow_mut().folded(input.clone(), folded.as_ref().err());
-            recording.append(self.now_ms, draft);
+        if let Some(recording) = &mut self.recording {
+            recording.folded(self.now_ms, &input, folded.as_ref().err());
         }
         came.errors.extend(folded.err());
         let mut outputs = Vec::new();
         while let Some(output) = self.driver.poll_output() {
-            if let Some(recording) = &self.recording {
-                let draft = recording.recorder.borrow_mut().output(&output);
-                recording.append(self.now_ms, draft);
+            if let Some(recording) = &mut self.recording {
+                recording.output(self.now_ms, &output);
             }
             outputs.push(output);
         }
         let step = Step { before: &before, input: &input, outputs: &outputs, after: self.driver.state() };
         self.violations.extend(check_step(&step));
+        if let Some(log) = &self.log {
+            log.borrow_mut().stands(self.now_ms, self.driver.state());
+        }
         for output in outputs {
             match output {
                 Output::Decide { call, snapshot } => self.waiting.push_back((call, snapshot)),
@@ -185,6 +233,9 @@ impl Session {
         let end = self.now_ms.saturating_add(span_ms);
         let mut all = Came::default();
         while let Some(at) = self.driver.requeue_at().filter(|at| *at <= end) {
+            if self.is_cut() {
+                break;
+            }
             self.now_ms = self.now_ms.max(at);
             all.join(self.feed(Input::Tick));
         }
@@ -219,19 +270,17 @@ impl Session {
 
     /// Every operation succeeds and every bootstrap joins, until nothing is in flight; bounded.
     pub fn bring_up(&mut self) {
-        for _ in 0..5_000 {
+        // Each node takes a handful of steps; a decider that never gets anywhere is cut.
+        for _ in 0..5_000 + 100 * self.driver.state().slots.len() {
+            if self.is_cut() {
+                return;
+            }
             if let Some(operation) = self.in_flight().first() {
                 let result = Ok(natural(operation));
                 self.feed(Input::Completed { id: operation.id, result });
                 continue;
             }
-            let booting = self.driver.state().slots.iter().find_map(|slot| {
-                slot.node
-                    .as_ref()
-                    .filter(|node| node.stage == decider::Stage::BootstrapRunning)
-                    .map(|node| node.attempt)
-            });
-            match booting {
+            match self.booting() {
                 Some(attempt) => {
                     self.feed(Input::Observed { attempt, observation: engine::io::Observation::Joined });
                 }
@@ -240,10 +289,37 @@ impl Session {
         }
     }
 
+    /// The first attempt whose bootstrap runs.
+    fn booting(&self) -> Option<AttemptId> {
+        let nodes = self.driver.state().slots.iter().filter_map(|slot| slot.node.as_ref());
+        let mut booting = nodes.filter(|node| node.stage == decider::Stage::BootstrapRunning);
+        booting.next().map(|node| node.attempt)
+    }
+
+    /// Every operation succeeds, every bootstrap joins and every wake-up fires at its instant, until the fleet has converged; whether
+    /// it did within the time.
+    pub fn settle(&mut self, within_ms: u64) -> bool {
+        let end = self.now_ms.saturating_add(within_ms);
+        while !self.is_cut() {
+            self.bring_up();
+            if self.driver.is_converged() {
+                return true;
+            }
+            match self.driver.requeue_at().filter(|at| *at <= end) {
+                Some(at) => {
+                    self.now_ms = self.now_ms.max(at);
+                    self.feed(Input::Tick);
+                }
+                None => break,
+            }
+        }
+        false
+    }
+
     /// Two minutes and another pass over a settled cluster change nothing (S11).
     pub fn check_rest(&mut self) {
         let before = self.driver.state().clone();
-        self.now_ms += 120_000;
+        self.now_ms = self.now_ms.saturating_add(120_000);
         let came = self.feed(Input::Resync);
         self.violations.extend(check_settled(&before, self.driver.state(), &came.outputs));
     }

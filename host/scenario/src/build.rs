@@ -1,4 +1,4 @@
-//! Builders: the only place where tests make shapes, templates and drivers.
+//! Builders: the one place where scenarios and tests make shapes, templates and drivers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use engine::io::{DeciderIdentity, Promise};
 use engine::policy::Policy;
 use engine::shape::{Boot, ClusterShape, GroupShape, Join, Probe, Template};
 
-/// The run that tests keep.
+/// The run that scenarios keep.
 pub const RUN: &str = "demo";
 
 /// A template; `tag` tells two of them apart.
@@ -39,16 +39,24 @@ pub fn native() -> DeciderIdentity {
     DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
 }
 
-/// A driver's configuration with a keyed backend `fake` and a windowed one, `market`.
-pub fn config(policy: Policy) -> DriverConfig {
-    let providers = BTreeMap::from([
+/// A keyed backend `fake` and a windowed one, `market`.
+pub fn providers() -> BTreeMap<String, Promise> {
+    BTreeMap::from([
         ("fake".to_string(), Promise::Keyed),
         ("market".to_string(), Promise::Windowed { window_ms: 30_000, listings: 2 }),
-    ]);
-    DriverConfig { run: RUN.into(), policy, providers, decider: native(), next_attempt: 1, epoch: 0 }
+    ])
+}
+
+/// A driver's configuration with [`providers`] and the built-in decider.
+pub fn config(policy: Policy) -> DriverConfig {
+    DriverConfig { run: RUN.into(), policy, providers: providers(), decider: native(), next_attempt: 1, epoch: 0 }
 }
 
 /// A driver with that configuration.
+///
+/// # Errors
+///
+/// The engine refuses the configuration.
 pub fn driver(policy: Policy) -> Result<Driver, DriverError> {
     Driver::new(config(policy))
 }
