@@ -9,6 +9,7 @@ mod plan;
 mod replay;
 mod schema;
 mod simulate;
+mod step;
 mod table;
 mod terminal;
 pub mod up;
@@ -57,6 +58,8 @@ pub enum Verb {
     Replay(replay::ReplayArgs),
     /// Simulate a fleet under faults, and check every guarantee
     Simulate(simulate::SimulateArgs),
+    /// Walk a journal forwards and back: what changed, which rule decided, and by which row
+    Step(step::StepArgs),
     /// Look at a journal: what happened, whether it is sound
     #[command(subcommand)]
     Journal(journal::JournalVerb),
@@ -86,6 +89,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
         Verb::Replay(args) => replay::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),
+        Verb::Step(args) => step::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),

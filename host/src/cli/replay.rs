@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use ::decider::{Plan, Snapshot, Stage};
 use ::journal::{Against, Contrast, Difference, Entry, Replay, ReplayError, Tendency, replay};
+use ::step::text::counted;
 use clap::{Args, ValueHint};
 use engine::io::{DeciderFailure, DeciderIdentity};
 use serde::Serialize;
 
 use super::journal::{open, unreadable};
 use super::table::Table;
-use super::validate::counted;
 use super::{ExitCode, Failure, InputError, Terminal, decider};
 use crate::sandbox::{self, LoadedDecider};
 

@@ -10,7 +10,7 @@ fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(format!("{name}.jsonl"))
 }
 
-fn path(name: &str) -> String {
+pub fn path(name: &str) -> String {
     golden(name).display().to_string()
 }
 

@@ -4,6 +4,7 @@
 mod decider;
 mod fleet_files;
 mod journal;
+mod step;
 
 use std::fs;
 use std::io::Read;
@@ -146,7 +147,8 @@ fn completions_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let output = homeostat(&["completions", shell]);
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("until-converged"), "{shell}");
+        let script = text(&output.stdout);
+        assert!(script.contains("until-converged") && script.contains("script"), "{shell}");
     }
 }
 
