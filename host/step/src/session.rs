@@ -33,6 +33,9 @@ pub enum Answer {
     Quit,
 }
 
+/// Whether a record is one to stop at.
+type Wanted<'a> = Box<dyn Fn(u64, &Mark) -> bool + 'a>;
+
 /// A walk through one journal.
 #[derive(Debug)]
 pub struct Session<R> {
@@ -190,7 +193,7 @@ impl<R: BufRead + Seek> Session<R> {
     fn find(&mut self, way: Way, target: &Target) -> Result<Option<u64>, StepError> {
         let (here, last) = (self.scene.line.seq, self.tape.last());
         let survey = self.tape.survey();
-        let wanted: Box<dyn Fn(u64, &Mark) -> bool> = match target {
+        let wanted: Wanted<'_> = match target {
             Target::Records(count) => {
                 // As far as there is something.
                 let seq = match way {

@@ -11,7 +11,7 @@ use crate::facts::{NONE, facts, slot};
 use crate::page::{Page, WIDTH};
 use crate::table::{Asked, condition, decided, is_ladder};
 use crate::tape::Scene;
-use crate::text::{counted, lasting_between, since, time_of_day};
+use crate::text::{counted, lasting, since, time_of_day};
 use crate::trail::Trail;
 use crate::words::verb;
 
@@ -105,24 +105,26 @@ fn one(scene: &Scene, name: &str, page: &mut Page) {
     page.indented("waits for ", &waits(view, &scene.after, scene.line.at_ms));
 }
 
-/// What a node waits for and until when.
+/// What a node waits for and until when, in one sentence.
 fn waits(view: &NodeView, trail: &Trail, now_ms: Millis) -> String {
-    let started_ms = trail.started_ms();
+    let what = what(view, trail);
+    match view.until_ms.map(|until| (since(trail.started_ms(), until), until.checked_sub(now_ms))) {
+        Some((until, Some(left))) => format!("{what}, until {until} (in {})", lasting(left)),
+        Some((until, None)) => format!("{what}, until {until} (past)"),
+        None => what.to_owned(),
+    }
+}
+
+/// What a node waits for.
+fn what<'a>(view: &'a NodeView, trail: &Trail) -> &'a str {
     let last = slot(trail, &view.node).and_then(|slot| slot.decision.as_ref());
-    let what = match last.map(|decision| decision.verb) {
-        _ if view.waits_for.is_empty() => "a change (it is steady)",
+    match last.map(|decision| decision.verb) {
+        _ if view.waits_for.is_empty() => "nothing (steady)",
         // Done when it was decided; what comes next is for the next pass to say.
         Some(verb) if verb != Verb::Hold && verb.operation().is_none() && view.waits_for == verb.label() => {
             "a decision"
         }
         _ => view.waits_for.as_str(),
-    };
-    match view.until_ms {
-        Some(until) if until >= now_ms => {
-            format!("{what}, until {} (in {})", since(started_ms, until), lasting_between(now_ms, until))
-        }
-        Some(until) => format!("{what}, until {} (past)", since(started_ms, until)),
-        None => what.to_owned(),
     }
 }
 
@@ -199,13 +201,16 @@ pub(crate) fn nodes(scene: &Scene, wanted: Option<&str>, page: &mut Page) {
         page.aside("no such nodes");
         return;
     }
-    page.row(&[("node", 20), ("attempt", 8), ("stage", 17), ("rule", 5), ("waits for", 0)], true);
+    page.row(&[("node", 18), ("attempt", 7), ("stage", 17), ("rule", 4), ("waits for", 19), ("until", 0)], true);
     for node in chosen.iter().take(2 * MOST_LINES) {
         let attempt = node.attempt.map_or_else(|| NONE.into(), |attempt| AttemptId(attempt).to_string());
         let stage = if node.deleting { format!("{}, deleting", node.stage) } else { node.stage.to_owned() };
-        let waits = waits(node, &scene.after, scene.line.at_ms);
+        let until = node.until_ms.map_or_else(String::new, |until| since(scene.after.started_ms(), until));
         let rule = node.rule.as_deref().unwrap_or(NONE);
-        page.row(&[(&node.node, 20), (&attempt, 8), (&stage, 17), (rule, 5), (&waits, 0)], false);
+        page.row(
+            &[(&node.node, 18), (&attempt, 7), (&stage, 17), (rule, 4), (what(node, &scene.after), 19), (&until, 0)],
+            false,
+        );
     }
     if chosen.len() > 2 * MOST_LINES {
         page.aside(&format!(
