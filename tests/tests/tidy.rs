@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest-build", &[]),
     ("decider-artifact", &["guest-build"]),
     ("engine", &["decider"]),
-    ("sim", &["decider", "engine"]),
+    ("sim", &["decider", "engine", "journal"]),
     ("journal", &["decider", "engine"]),
     ("step", &["decider", "engine", "journal"]),
     ("homeostat", &["decider", "decider-artifact", "engine", "journal", "sim", "step"]),

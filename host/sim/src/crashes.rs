@@ -27,6 +27,9 @@ impl Sim<'_> {
     pub(crate) fn begin_dying(&mut self, durable: bool) {
         self.durable =
             durable.then(|| Durable { checkpoint: Box::new(self.driver.clone()), inputs: Vec::new(), synced: 0 });
+        if let Some(tape) = &mut self.tape {
+            tape.forget_marks();
+        }
         self.dies_after = Some(self.choices.below(24));
         if self.choices.below(2) == 0 {
             self.crash();
@@ -36,6 +39,9 @@ impl Sim<'_> {
     /// An input is about to be folded by a host that is going to die.
     pub(crate) fn remember(&mut self, input: &Input, shown: Millis) {
         if let Some(durable) = &mut self.durable {
+            if let Some(tape) = &mut self.tape {
+                tape.mark();
+            }
             let mark = self.trace.as_ref().map(crate::trace::Trace::mark);
             durable.inputs.push((input.clone(), shown, mark));
         }
@@ -82,6 +88,9 @@ impl Sim<'_> {
         let tail = u32::try_from(inputs.len() - synced).unwrap_or(0);
         let lost = self.choices.below(tail + 1) as usize;
         let rest = inputs.split_off(inputs.len() - lost);
+        if let Some(tape) = &mut self.tape {
+            tape.lose(lost);
+        }
         let mut driver = *checkpoint;
         for (input, shown, _) in inputs {
             // What the first start refused is refused again.

@@ -12,8 +12,9 @@ pub const HELP: &str = "\x20 n, next [WHAT]    forward to the next record, or to
               failure         something failed, or was refused
               violation       an invariant is broken
               start, input, dispatch, reserved, end       a record of that kind
-              desired, completed, answered, observed, listed, adopt, tick,
-              resync, policy-changed, decider-changed     an input of that kind
+              desired, completed, answered, observed, listed, adopt, restarted,
+              tick, resync, policy-changed, decider-changed
+                              an input of that kind
               /TEXT           a record in which TEXT occurs
   /TEXT, ?TEXT      the same as n /TEXT and p /TEXT
   g, go PLACE       7, first, last, +12.5s (after the start),
@@ -167,7 +168,7 @@ pub enum CommandError {
     },
 }
 
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "start",
     "input",
     "dispatch",
@@ -179,6 +180,7 @@ const KINDS: [&str; 15] = [
     "observed",
     "listed",
     "adopt",
+    "restarted",
     "policy-changed",
     "decider-changed",
     "tick",

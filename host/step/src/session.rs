@@ -291,13 +291,10 @@ impl<R: BufRead + Seek> Session<R> {
 
     fn rule(&self, id: &str, page: &mut Page) -> Result<(), CommandError> {
         let rules = self.scene.after.rules();
-        let found = rules.iter().position(|rule| rule.id == id);
-        let (at, rule) = found
-            .and_then(|at| Some((at, rules.get(at)?)))
-            .ok_or_else(|| CommandError::NoRule { id: id.to_owned() })?;
+        let rule = rules.iter().find(|rule| rule.id == id).ok_or_else(|| CommandError::NoRule { id: id.to_owned() })?;
         page.title(&format!("{id} {}", rule.sentence));
         if table::is_ladder(rules) {
-            for row in table::rows(u8::try_from(at).unwrap_or(u8::MAX)) {
+            for row in table::rows(id) {
                 page.indented("  if      ", &table::condition(row));
                 page.indented("  then    ", &table::verdict(row));
                 page.indented("  because ", row.reason);

@@ -147,7 +147,7 @@ fn decision(scene: &Scene, name: &str, page: &mut Page) {
             }
             if is_ladder(&asked.rules) {
                 let row = part.matched();
-                if part.agrees() {
+                if part.agrees(&id) {
                     page.indented("  row     ", &condition(row));
                     page.indented("  because ", row.reason);
                 } else {

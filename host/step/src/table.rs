@@ -1,7 +1,7 @@
 //! The ladder, held against a decision: the row that matched, fact by fact.
 
 use decider::facts::{Column, Facts};
-use decider::ladder::{LADDER, Row, Until, Verdict, first_match};
+use decider::ladder::{LADDER, RULES, Row, Until, Verdict, first_match};
 use decider::{DecisionRow, HoldKind, NodeRow, Rule, Snapshot};
 
 use crate::page::Page;
@@ -32,21 +32,27 @@ impl Asked {
         first_match(self.facts())
     }
 
-    /// Whether that row decides what was decided.
-    pub fn agrees(&self) -> bool {
+    /// Whether that row decides what was decided by this rule.
+    pub fn agrees(&self, rule: &str) -> bool {
         let row = self.matched();
         let (verb, hold, until) = match row.then {
             Verdict::Act(verb) => (verb.code(), 0, 0),
             Verdict::Hold(kind, until) => (0, kind.code(), until.of(&self.row)),
         };
-        let DecisionRow { rule, verb: v, hold: h, until: u, .. } = self.decision;
-        (row.rule, verb, hold, until) == (rule, v, h, u)
+        let DecisionRow { verb: v, hold: h, until: u, .. } = self.decision;
+        (id(row.rule), verb, hold, until) == (rule, v, h, u)
     }
 }
 
-/// Whether these are the rules of this program's table.
+/// The id of a rule of this program's table.
+fn id(rule: u8) -> &'static str {
+    RULES.get(usize::from(rule)).map_or("?", |(id, _)| *id)
+}
+
+/// Whether these are the rules of this program's table, in whatever order.
 pub(crate) fn is_ladder(rules: &[Rule]) -> bool {
-    decider::describe().rules == rules
+    let known = |(id, sentence): &(&str, &str)| rules.iter().any(|rule| rule.id == *id && rule.sentence == *sentence);
+    rules.len() == RULES.len() && RULES.iter().all(known)
 }
 
 /// The facts that a row allows in one column; `None` when it asks for nothing there.
@@ -108,6 +114,6 @@ pub(crate) fn show(asked: &Asked, page: &mut Page) {
 }
 
 /// The rows of one rule of this program's table.
-pub(crate) fn rows(rule: u8) -> impl Iterator<Item = &'static Row> {
-    LADDER.iter().filter(move |row| row.rule == rule)
+pub(crate) fn rows(rule: &str) -> impl Iterator<Item = &'static Row> {
+    LADDER.iter().filter(move |row| id(row.rule) == rule)
 }
