@@ -26,6 +26,9 @@ impl Sim<'_> {
     /// The host dies before the next so-and-so-manieth output: between a record and its effect, between two effects, or
     /// at once. `durable`: its state survives.
     pub(crate) fn begin_dying(&mut self, durable: bool) {
+        if let Some(tape) = &mut self.tape {
+            tape.forget_marks();
+        }
         self.durable = None;
         if durable {
             match self.through_bytes() {
@@ -53,6 +56,9 @@ impl Sim<'_> {
     /// An input is about to be folded by a host that is going to die.
     pub(crate) fn remember(&mut self, input: &Input, shown: Millis) {
         if let Some(durable) = &mut self.durable {
+            if let Some(tape) = &mut self.tape {
+                tape.mark();
+            }
             let mark = self.trace.as_ref().map(crate::trace::Trace::mark);
             durable.inputs.push((input.clone(), shown, mark));
         }
@@ -99,6 +105,9 @@ impl Sim<'_> {
         let tail = u32::try_from(inputs.len() - synced).unwrap_or(0);
         let lost = self.choices.below(tail + 1) as usize;
         let rest = inputs.split_off(inputs.len() - lost);
+        if let Some(tape) = &mut self.tape {
+            tape.lose(lost);
+        }
         let mut driver = *checkpoint;
         for (input, shown, _) in inputs {
             // What the first start refused is refused again.

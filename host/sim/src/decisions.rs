@@ -22,6 +22,21 @@ pub(crate) enum Trouble {
     Invalid { kind: u32, until: Millis },
 }
 
+/// What the digest of the other decider has at its end: the one that a swap brings, which decides the same and numbers its
+/// rules the other way round.
+pub const OTHER: &str = "-other";
+
+/// Makes a plan of a decider with so many rules one of [the other](OTHER), or the reverse.
+pub fn renumber(plan: &mut Plan, rules: usize) {
+    let last = rules.saturating_sub(1);
+    for rule in &mut plan.decisions.rule {
+        // One that is out of range stays so.
+        if let Some(other) = last.checked_sub(usize::from(*rule)).and_then(|other| u8::try_from(other).ok()) {
+            *rule = other;
+        }
+    }
+}
+
 impl Sim<'_> {
     /// The driver asks for a plan.
     pub(crate) fn decide_on(&mut self, call: u64, snapshot: Arc<Snapshot>, inputs: &mut VecDeque<Input>) {
@@ -34,11 +49,17 @@ impl Sim<'_> {
             self.trouble(fault, &snapshot, inputs);
         }
         let result = match self.troubled(&snapshot) {
-            Some(failure) => Err(failure),
+            Some(failure) => {
+                self.not_the_decider(call);
+                Err(failure)
+            }
             None => (self.decide)(&snapshot),
         };
         let result = match (result, self.trouble) {
-            (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => Ok(spoil(plan, kind)),
+            (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => {
+                self.not_the_decider(call);
+                Ok(spoil(plan, kind))
+            }
             (Ok(plan), _) => {
                 self.judge_plan(&snapshot, &plan);
                 self.book(&snapshot, &plan);
@@ -47,6 +68,9 @@ impl Sim<'_> {
             (Err(failure), _) => Err(failure),
         };
         let result = result.map(|plan| if asked { self.renumber(plan) } else { plan });
+        if fault != Some(FaultKind::DeciderSlow) || self.found.is_some() {
+            self.keep_answer(call, &result);
+        }
         if fault == Some(FaultKind::DeciderSlow) {
             let (late, host) = (self.choices.span_ms(20_000), self.host);
             return self.after(late, Event::Answer { call, result, host });
@@ -81,7 +105,7 @@ impl Sim<'_> {
     pub(crate) fn in_force(&self) -> DeciderIdentity {
         let mut identity = self.setup.identity.clone();
         if self.renumbered {
-            identity.digest.push_str("-other");
+            identity.digest.push_str(OTHER);
             identity.rules.reverse();
         }
         identity
@@ -89,13 +113,7 @@ impl Sim<'_> {
 
     /// A plan as the other decider gives it.
     pub(crate) fn renumber(&self, mut plan: Plan) -> Plan {
-        let last = self.setup.identity.rules.len().saturating_sub(1);
-        for rule in &mut plan.decisions.rule {
-            // One that is out of range stays so.
-            if let Some(other) = last.checked_sub(usize::from(*rule)).and_then(|other| u8::try_from(other).ok()) {
-                *rule = other;
-            }
-        }
+        renumber(&mut plan, self.setup.identity.rules.len());
         plan
     }
 
