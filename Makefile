@@ -16,7 +16,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check bench fmt
+.PHONY: help setup build run deciders test check bench fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,10 @@ build: setup ## the program
 
 run: build ## bring examples/web.toml up; ^C takes it down
 	$(CARGO) run --release --locked --quiet -p homeostat -- up $(FLEET)
+
+# Without --locked: a decider of your own in examples/deciders is a new package of the workspace.
+deciders: setup ## the deciders of examples/deciders, as components in target/deciders
+	@$(CARGO) run --release --quiet -p example-deciders -- $(or $(CARGO_TARGET_DIR),target)/deciders
 
 test: setup ## all tests
 	$(CARGO) test --release --locked --no-fail-fast

@@ -12,7 +12,7 @@ fn main() {
 }
 
 fn build() -> Result<(), BuildError> {
-    let (guests, way) = compile(&Guests { package: PACKAGE, examples: &[] })?;
+    let (guests, way) = compile(&Guests { packages: &[PACKAGE], examples: &[] })?;
     for guest in guests {
         write_out("decider.wasm", &componentize(PACKAGE, &guest.module)?)?;
     }

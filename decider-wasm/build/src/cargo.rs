@@ -23,21 +23,21 @@ const KEPT_SUFFIXES: &[&str] = &["_proxy", "_PROXY"];
 pub(crate) fn build(guests: &Guests<'_>, way: &Way) -> Result<Vec<Guest>, BuildError> {
     let target_dir = target_dir()?;
     let mut command = command(guests, way, &target_dir)?;
-    let log = target_dir.join(format!("{}.log", guests.package));
+    let log = target_dir.join(format!("{}.log", guests.packages.first().unwrap_or(&"none")));
     std::fs::create_dir_all(&target_dir).map_err(BuildError::io(&target_dir))?;
-    run(&mut command, guests.package, &log, TIME_LIMIT)?;
+    run(&mut command, &guests.packages.join(", "), &log, TIME_LIMIT)?;
 
     let built = target_dir.join(TARGET).join("guest");
-    let names: Vec<&str> = if guests.examples.is_empty() { vec![guests.package] } else { guests.examples.to_vec() };
+    let names = if guests.examples.is_empty() { guests.packages } else { guests.examples };
     names
-        .into_iter()
+        .iter()
         .map(|name| {
             let folder = if guests.examples.is_empty() { built.clone() } else { built.join("examples") };
             let stem = folder.join(name.replace('-', "_"));
             let (wasm, deps) = (stem.with_extension("wasm"), stem.with_extension("d"));
             let module = std::fs::read(&wasm).map_err(BuildError::io(&wasm))?;
             let deps = std::fs::read_to_string(&deps).map_err(BuildError::io(&deps))?;
-            Ok(Guest { name: name.into(), module, sources: sources(&deps) })
+            Ok(Guest { name: (*name).into(), module, sources: sources(&deps) })
         })
         .collect()
 }
@@ -89,10 +89,13 @@ fn command(guests: &Guests<'_>, way: &Way, target_dir: &Path) -> Result<Command,
         }
     }
     command
-        .args(["build", "--locked", "--profile", "guest", "--target", TARGET, "--package", guests.package])
+        .args(["build", "--locked", "--profile", "guest", "--target", TARGET])
         .arg("--target-dir")
         .arg(target_dir)
         .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", format!("-C link-arg=-zstack-size={STACK_BYTES}"));
+    for package in guests.packages {
+        command.args(["--package", package]);
+    }
     if guests.examples.is_empty() {
         command.arg("--lib");
     }
@@ -116,7 +119,7 @@ fn command(guests: &Guests<'_>, way: &Way, target_dir: &Path) -> Result<Command,
 }
 
 /// Runs the command with its output in a file, so that no pipe can fill up; stops it at the limit.
-fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Result<(), BuildError> {
+fn run(command: &mut Command, packages: &str, log: &Path, limit: Duration) -> Result<(), BuildError> {
     let file = std::fs::File::create(log).map_err(BuildError::io(log))?;
     let errors = file.try_clone().map_err(BuildError::io(log))?;
     let program = PathBuf::from(command.get_program());
@@ -133,7 +136,7 @@ fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Res
             Some(status) if status.success() => return Ok(()),
             Some(status) => {
                 return Err(BuildError::Cargo {
-                    package: package.into(),
+                    packages: packages.into(),
                     status: status.to_string(),
                     output: output(),
                 });
@@ -142,7 +145,7 @@ fn run(command: &mut Command, package: &str, log: &Path, limit: Duration) -> Res
                 // Already gone is as good as stopped.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(BuildError::TooLong { package: package.into(), limit, output: output() });
+                return Err(BuildError::TooLong { packages: packages.into(), limit, output: output() });
             }
             None => std::thread::sleep(Duration::from_millis(50)),
         }

@@ -22,12 +22,12 @@ pub use way::{TARGET, TOOLCHAIN_VARIABLE, Way};
 /// How long one nested cargo may take.
 pub const TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// What to compile: the cdylib of a package, or some of its examples (each a cdylib).
+/// What to compile: the cdylibs of some packages, or some examples of a package (each a cdylib).
 #[derive(Clone, Debug)]
 pub struct Guests<'a> {
-    /// The package in this workspace.
-    pub package: &'a str,
-    /// Its examples; empty means its library.
+    /// The packages in this workspace.
+    pub packages: &'a [&'a str],
+    /// Their examples; empty means their libraries.
     pub examples: &'a [&'a str],
 }
 
@@ -65,20 +65,20 @@ pub enum BuildError {
     #[error("{0} is not set: this is to be called from a build script")]
     NotABuildScript(&'static str),
     /// The nested cargo failed.
-    #[error("compiling {package} failed ({status}):\n{output}")]
+    #[error("compiling {packages} failed ({status}):\n{output}")]
     Cargo {
         /// What was compiled.
-        package: String,
+        packages: String,
         /// The exit status.
         status: String,
         /// What cargo said.
         output: String,
     },
     /// The nested cargo took too long and was stopped.
-    #[error("compiling {package} took longer than {} s and was stopped:\n{output}", limit.as_secs())]
+    #[error("compiling {packages} took longer than {} s and was stopped:\n{output}", limit.as_secs())]
     TooLong {
         /// What was compiled.
-        package: String,
+        packages: String,
         /// The limit.
         limit: Duration,
         /// What cargo said until then.
@@ -116,7 +116,7 @@ pub fn compile(guests: &Guests<'_>) -> Result<(Vec<Guest>, Way), BuildError> {
     for path in cargo::depends_on(&built)? {
         println!("cargo:rerun-if-changed={}", path.display());
     }
-    println!("cargo:warning={}: compiled for {TARGET} by {way}", guests.package);
+    println!("cargo:warning={}: compiled for {TARGET} by {way}", guests.packages.join(", "));
     Ok((built, way))
 }
 

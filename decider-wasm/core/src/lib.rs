@@ -21,10 +21,21 @@ pub use codes::*;
 pub use types::*;
 
 use facts::Facts;
-use ladder::{RULES, Verdict, first_match};
+use ladder::{RULES, first_match};
+
+pub use ladder::{Until, Verdict};
 
 /// The version of the contract (`wit/decider.wit`) that these types speak.
 pub const CONTRACT: &str = "1.0.0";
+
+/// What is decided for one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// The rule that it follows from: an index into the description's rules.
+    pub rule: u8,
+    /// What to do, or what to wait for.
+    pub then: Verdict,
+}
 
 /// What the built-in decider says of itself.
 pub fn describe() -> Description {
@@ -41,6 +52,22 @@ pub fn describe() -> Description {
 
 /// Decides every node of a snapshot, each by the first row of the ladder that matches its facts.
 pub fn reconcile(snapshot: &Snapshot) -> Plan {
+    reconcile_with(snapshot, |row| decide(row, snapshot.now_ms))
+}
+
+/// The ladder's decision for one node: the first row that matches its facts at that instant.
+#[inline]
+pub fn decide(row: &NodeRow, now_ms: u64) -> Decided {
+    let first = first_match(Facts::of(row, now_ms));
+    Decided { rule: first.rule, then: first.then }
+}
+
+/// The plan of another policy than the ladder: `choose` decides every node of the snapshot, mostly by asking [`decide`] and
+/// changing what it wants otherwise. The plan wakes up at the earliest instant that ends one of its holds.
+///
+/// S12 is the policy's own to keep: what `choose` answers may depend on the row, the instant, the settings and the groups'
+/// totals, but not on which other rows there are.
+pub fn reconcile_with(snapshot: &Snapshot, mut choose: impl FnMut(&NodeRow) -> Decided) -> Plan {
     let nodes = &snapshot.nodes;
     let rows = nodes.len();
     let mut decisions = Decisions {
@@ -54,7 +81,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Plan {
     let mut wake_at_ms = u64::MAX;
     let out = decisions.rule.iter_mut().zip(&mut decisions.verb).zip(&mut decisions.hold).zip(&mut decisions.until);
     for (row, (((rule, verb), hold), until)) in nodes.rows().zip(out) {
-        let decided = first_match(Facts::of(&row, snapshot.now_ms));
+        let decided = choose(&row);
         *rule = decided.rule;
         match decided.then {
             Verdict::Act(act) => *verb = act.code(),

@@ -96,22 +96,28 @@ pub struct Stats {
 }
 
 /// The driver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Driver {
     pub(crate) state: ClusterState,
     pub(crate) policy: Policy,
-    pub(crate) providers: BTreeMap<String, Promise>,
-    pub(crate) provider_names: BTreeSet<String>,
-    pub(crate) decider: DeciderIdentity,
-    pub(crate) rule_ids: Vec<Arc<str>>,
+    // What rarely changes is shared, so that a copy of a driver costs little: a search makes millions of them.
+    pub(crate) providers: Arc<BTreeMap<String, Promise>>,
+    #[serde(skip)]
+    pub(crate) provider_names: Arc<BTreeSet<String>>,
+    pub(crate) decider: Arc<DeciderIdentity>,
+    #[serde(skip)]
+    pub(crate) rule_ids: Arc<[Arc<str>]>,
     pub(crate) epoch: u64,
     /// The first attempt id that no earlier start gave out.
     pub(crate) fence: u64,
     pub(crate) now: Millis,
+    #[serde(skip)]
     pub(crate) outputs: VecDeque<Output>,
     /// Dispatched in this batch; they leave after its records (S1).
+    #[serde(skip)]
     pub(crate) submits: Vec<Operation>,
     /// The earliest deadline of each slot that has one.
+    #[serde(skip)]
     pub(crate) timers: BTreeSet<(Millis, NodeId)>,
     pub(crate) pass: Option<Pass>,
     pub(crate) next_call: u64,
@@ -128,6 +134,7 @@ pub struct Driver {
     /// Rises with every accepted shape.
     pub(crate) shape_revision: u64,
     pub(crate) stats: Stats,
+    #[serde(skip)]
     pub(crate) mutation: Option<Mutation>,
 }
 
@@ -145,18 +152,18 @@ impl Driver {
                 reserved_below: next_attempt,
                 inherited_below: next_attempt,
                 slots: Vec::new(),
-                names: BTreeMap::new(),
+                names: Arc::default(),
                 templates: Vec::new(),
-                template_index: BTreeMap::new(),
+                template_index: Arc::default(),
                 attempts: BTreeMap::new(),
                 reaps: BTreeMap::new(),
                 orphans: BTreeMap::new(),
             },
             policy: config.policy,
-            provider_names: config.providers.keys().cloned().collect(),
-            providers: config.providers,
-            decider: DeciderIdentity::default(),
-            rule_ids: Vec::new(),
+            provider_names: Arc::new(config.providers.keys().cloned().collect()),
+            providers: Arc::new(config.providers),
+            decider: Arc::default(),
+            rule_ids: Arc::default(),
             epoch: config.epoch,
             fence: next_attempt,
             now: 0,
@@ -305,7 +312,7 @@ impl Driver {
 
     fn set_decider(&mut self, identity: DeciderIdentity) {
         self.rule_ids = identity.rules.iter().map(|rule| Arc::from(rule.id.as_str())).collect();
-        self.decider = identity;
+        self.decider = Arc::new(identity);
     }
 
     /// The number of a slot's name; a new one if it was never seen.
@@ -315,7 +322,7 @@ impl Driver {
         }
         // More than u32::MAX names cannot come from shapes under the limits; the last number is then shared, and refused by validation.
         let id = NodeId(u32::try_from(self.state.slots.len()).unwrap_or(u32::MAX - 1));
-        self.state.names.insert(name.into(), id);
+        Arc::make_mut(&mut self.state.names).insert(name.into(), id);
         self.state.slots.push(Slot {
             name: name.into(),
             group: group.into(),

@@ -77,7 +77,7 @@ impl Driver {
         }
         let id = TemplateId(u32::try_from(self.state.templates.len()).unwrap_or(u32::MAX - 1));
         self.state.templates.push(template.clone());
-        self.state.template_index.insert(bytes, id);
+        Arc::make_mut(&mut self.state.template_index).insert(bytes, id);
         id
     }
 

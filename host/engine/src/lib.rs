@@ -2,6 +2,8 @@
 //! operation as pending before it leaves, and computes the next wake-up. It performs nothing, awaits nothing and reads
 //! no clock.
 
+pub mod canon;
+pub mod checkpoint;
 mod columns;
 pub mod driver;
 mod fold;
@@ -13,6 +15,7 @@ pub mod ledger;
 pub mod mutation;
 mod pass;
 pub mod policy;
+pub mod property;
 pub mod record;
 pub mod recovery;
 mod rows;

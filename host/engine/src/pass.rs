@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use decider::{DecisionRow, HoldKind, OperationKind, Plan, Snapshot, Stage, Verb};
 
 use crate::driver::{Driver, DriverError};
@@ -22,7 +24,7 @@ const MAX_CALLS: u32 = 64;
 const MIN_WAKE_MS: u64 = 100;
 
 /// The pass in flight.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pass {
     /// The decider call that is awaited.
     call: u64,

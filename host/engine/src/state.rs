@@ -17,7 +17,7 @@ use crate::shape::{ClusterShape, Template};
 pub struct TemplateId(pub u32);
 
 /// All that is known of one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterState {
     /// The run's id; fixed for the driver's life.
     pub run: String,
@@ -34,16 +34,19 @@ pub struct ClusterState {
     /// Every slot ever seen, by [`NodeId`].
     pub slots: Vec<Slot>,
     /// Slot names to numbers.
-    pub names: BTreeMap<String, NodeId>,
+    #[serde(skip)]
+    pub names: Arc<BTreeMap<String, NodeId>>,
     /// Every template in use or once used, interned.
     pub templates: Vec<Arc<Template>>,
     /// Canonical bytes of a template to its index.
-    pub template_index: BTreeMap<String, TemplateId>,
+    #[serde(skip)]
+    pub template_index: Arc<BTreeMap<String, TemplateId>>,
     /// Every attempt this host knows to have been authorised: whose, and its next operation's number.
     pub attempts: BTreeMap<AttemptId, Authorised>,
     /// Resources of retired attempts that are being reaped, by attempt.
     pub reaps: BTreeMap<AttemptId, Reap>,
     /// What bears our run but no attempt we ever authorised, by provider and its reference.
+    #[serde(with = "crate::checkpoint::pairs")]
     pub orphans: BTreeMap<(String, LeaseId), ExternalKey>,
 }
 
@@ -57,7 +60,7 @@ pub struct Authorised {
 }
 
 /// A place in the shape, and what holds it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     /// `{group}-{index}`.
     pub name: String,
@@ -80,7 +83,7 @@ pub struct Slot {
 }
 
 /// What is desired of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredSlot {
     /// Index in the shape's groups.
     pub group: u32,
@@ -89,7 +92,7 @@ pub struct DesiredSlot {
 }
 
 /// One attempt and its facts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManagedNode {
     /// Which attempt.
     pub attempt: AttemptId,
@@ -135,7 +138,7 @@ pub struct Failure {
 }
 
 /// The operation in flight.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pending {
     /// What was dispatched.
     pub operation: Operation,
@@ -148,7 +151,7 @@ pub struct Pending {
 }
 
 /// Retry state. All instants are absolute, computed when the observation was folded (SPEC 6).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Retry {
     /// Failures in a row, inherited by a replacement, reset when ready.
     pub failures: u32,
@@ -165,7 +168,7 @@ pub struct Retry {
 }
 
 /// An operation that may or may not have happened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ambiguous {
     /// Which.
     pub id: OperationId,
@@ -186,7 +189,7 @@ pub struct Ambiguous {
 }
 
 /// The clean-up of a retired attempt's resource.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reap {
     /// Where.
     pub provider: String,
@@ -203,7 +206,7 @@ pub struct Reap {
 }
 
 /// What was decided about a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The rule's id.
     pub rule: Arc<str>,
@@ -220,7 +223,7 @@ pub struct Decision {
 }
 
 /// A slot for which the decider fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantine {
     /// The slot's revision when it did.
     pub revision: u64,

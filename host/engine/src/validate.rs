@@ -79,6 +79,20 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// The node that it is about; `None` for the plan as a whole.
+    pub fn node(&self) -> Option<u32> {
+        match self {
+            PlanError::Uneven { .. } => None,
+            PlanError::UnknownNode { node, .. }
+            | PlanError::Twice { node }
+            | PlanError::StaleAttempt { node, .. }
+            | PlanError::Missing { node }
+            | PlanError::UnknownRule { node, .. }
+            | PlanError::UnknownCode { node, .. }
+            | PlanError::Illegal { node, .. } => Some(*node),
+        }
+    }
+
     /// The property of SPEC 13 that the plan would break if it were applied: for people who write deciders.
     pub fn property(&self) -> &'static str {
         match self {

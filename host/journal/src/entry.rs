@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::RecordedInput;
 
+/// Stands for the decider's digest where a simulated fault answered in its place.
+pub const SIMULATED: &str = "simulated";
+
 /// What a record says.
 // As in the engine: plans are the most frequent ones, and starts the largest.
 #[allow(clippy::large_enum_variant)]
@@ -31,7 +34,8 @@ pub enum Entry {
     Pass {
         /// The number of the call.
         call: u64,
-        /// The digest of the decider that was asked; empty for an answer to no call in flight.
+        /// The digest of the decider that was asked; empty for an answer to no call in flight; [`SIMULATED`] where a fault
+        /// answered in its place.
         decider: String,
         /// The digest of the snapshot that it was asked with; `None` for an answer to no call in flight.
         snapshot: Option<String>,

@@ -47,7 +47,7 @@ mod writer;
 pub use chain::{Chain, Hash};
 pub use compare::{Contrast, Difference, FieldDifference, Group, Leaning, Tendency};
 pub use digest::snapshot_digest;
-pub use entry::{Answer, DeciderRecord, Entry, Start};
+pub use entry::{Answer, DeciderRecord, Entry, SIMULATED, Start};
 pub use error::{Damage, Mismatch, ReadError, ReplayError, WriteError};
 pub use input::RecordedInput;
 pub use line::{FORMAT, Line, MAX_LINE_BYTES};

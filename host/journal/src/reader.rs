@@ -21,8 +21,12 @@ pub struct Reader<R> {
 impl<R: BufRead> Reader<R> {
     /// A reader of these bytes.
     pub fn new(input: R) -> Self {
-        let (chain, buffer) = (Chain::default(), Vec::new());
-        Reader { input, chain, line: 0, whole_bytes: 0, torn_bytes: 0, buffer, ended: false }
+        Reader::resume(input, Chain::default(), 0)
+    }
+
+    /// A reader that goes on behind the record where the journal stood at `chain`, after `whole_bytes`.
+    pub fn resume(input: R, chain: Chain, whole_bytes: u64) -> Self {
+        Reader { input, chain, line: chain.next_seq, whole_bytes, torn_bytes: 0, buffer: Vec::new(), ended: false }
     }
 
     /// The next record; `None` after the last whole one.

@@ -6,6 +6,7 @@ use decider::{Plan, Snapshot};
 use engine::io::{DeciderFailure, DeciderIdentity};
 
 use crate::compare::{Compared, Contrast};
+use crate::entry::SIMULATED;
 use crate::error::ReplayError;
 use crate::reader::Reader;
 use crate::walk::{Step, Walk};
@@ -33,6 +34,8 @@ pub struct Replay {
     pub dispatches: u64,
     /// Answers to no call in flight; nobody is asked about them.
     pub stale_answers: u64,
+    /// Answers that a simulated fault gave in the decider's place; it is not asked about them.
+    pub simulated_answers: u64,
     /// Dispatches and reservations that the driver made and the journal does not have, because it ends in the middle of a
     /// batch.
     pub unrecorded: u64,
@@ -60,6 +63,7 @@ pub fn replay<R: BufRead>(
         inputs: 0,
         dispatches: 0,
         stale_answers: 0,
+        simulated_answers: 0,
         unrecorded: 0,
         torn_bytes: 0,
         contrast: Contrast::default(),
@@ -83,6 +87,10 @@ pub fn replay<R: BufRead>(
             replay.stale_answers += 1;
             continue;
         };
+        if matches!(&line.entry, Entry::Pass { decider, .. } if decider == SIMULATED) {
+            replay.simulated_answers += 1;
+            continue;
+        }
         let other = ask(&asked.decider, &asked.snapshot);
         let (recorded, other) = (answer.as_ref(), other.as_ref());
         let slots = walk.driver().map_or(&[][..], |driver| &driver.state().slots);

@@ -13,13 +13,15 @@ use crate::error::Mismatch;
 use crate::line::Line;
 use crate::recorder::Recorder;
 
-/// A driver that follows a journal.
-#[derive(Debug, Default)]
+/// A driver that follows a journal. A copy is a place to come back to.
+#[derive(Clone, Debug, Default)]
 pub struct Walk {
     driver: Option<Driver>,
     recorder: Option<Recorder>,
     /// What the driver put out and the journal has not said yet.
     expected: VecDeque<Entry>,
+    /// All that the driver put out at the last record.
+    outputs: Vec<Output>,
     asked: Option<PassAsked>,
     ended: bool,
     rules: Arc<Vec<Rule>>,
@@ -65,6 +67,11 @@ impl Walk {
         self.driver.as_ref()
     }
 
+    /// All that the driver put out when it was given the last record, notices included; nothing where that folded nothing.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
     /// Outputs of the driver that the journal has not recorded (yet): none, except where a journal ends in the middle of a
     /// batch, because the host was killed there or is writing it.
     pub fn unrecorded(&self) -> usize {
@@ -77,6 +84,7 @@ impl Walk {
     ///
     /// The driver does something else than what was recorded. It cannot follow any further.
     pub fn follow(&mut self, line: &Line) -> Result<Step, Mismatch> {
+        self.outputs.clear();
         match &line.entry {
             Entry::Start(start) => {
                 // What the one before left undone died with it.
@@ -155,14 +163,16 @@ impl Walk {
             return Err(Mismatch::Folded { recorded: recorded.map(str::to_owned), found });
         }
         recorder.folded(input, folded.as_ref().err());
-        let (mut expected, mut asked) = (Vec::new(), None);
+        let (mut expected, mut outputs, mut asked) = (Vec::new(), Vec::new(), None);
         while let Some(output) = driver.poll_output() {
             expected.extend(recorder.output(&output).map(|draft| draft.entry()));
-            if let Output::Decide { call, snapshot } = output {
-                asked = Some((call, recorder.decider().to_owned(), snapshot));
+            if let Output::Decide { call, snapshot } = &output {
+                asked = Some((*call, recorder.decider().to_owned(), snapshot.clone()));
             }
+            outputs.push(output);
         }
         self.expected.extend(expected);
+        self.outputs = outputs;
         if let Some(rules) = changed {
             self.rules = rules;
         }

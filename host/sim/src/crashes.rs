@@ -1,5 +1,6 @@
 //! The host is killed and starts again: from what is durable (SPEC 10), or with the fence alone when its state is lost.
 
+use engine::checkpoint::CheckpointError;
 use engine::driver::Driver;
 use engine::id::Millis;
 use engine::io::{Input, Observation};
@@ -25,17 +26,39 @@ impl Sim<'_> {
     /// The host dies before the next so-and-so-manieth output: between a record and its effect, between two effects, or
     /// at once. `durable`: its state survives.
     pub(crate) fn begin_dying(&mut self, durable: bool) {
-        self.durable =
-            durable.then(|| Durable { checkpoint: Box::new(self.driver.clone()), inputs: Vec::new(), synced: 0 });
+        if let Some(tape) = &mut self.tape {
+            tape.forget_marks();
+        }
+        self.durable = None;
+        if durable {
+            match self.through_bytes() {
+                Ok(checkpoint) => self.durable = Some(Durable { checkpoint, inputs: Vec::new(), synced: 0 }),
+                Err(error) => return self.broken("L4", format!("no checkpoint: {error}")),
+            }
+        }
         self.dies_after = Some(self.choices.below(24));
         if self.choices.below(2) == 0 {
             self.crash();
         }
     }
 
+    /// What a store gives back of the driver.
+    fn through_bytes(&self) -> Result<Box<Driver>, CheckpointError> {
+        #[cfg_attr(not(feature = "mutations"), allow(unused_mut))]
+        let mut driver = Driver::restore(&self.driver.checkpoint()?)?;
+        #[cfg(feature = "mutations")]
+        if let Some(mutation) = self.setup.mutation {
+            driver.mutate(mutation);
+        }
+        Ok(Box::new(driver))
+    }
+
     /// An input is about to be folded by a host that is going to die.
     pub(crate) fn remember(&mut self, input: &Input, shown: Millis) {
         if let Some(durable) = &mut self.durable {
+            if let Some(tape) = &mut self.tape {
+                tape.mark();
+            }
             let mark = self.trace.as_ref().map(crate::trace::Trace::mark);
             durable.inputs.push((input.clone(), shown, mark));
         }
@@ -82,6 +105,9 @@ impl Sim<'_> {
         let tail = u32::try_from(inputs.len() - synced).unwrap_or(0);
         let lost = self.choices.below(tail + 1) as usize;
         let rest = inputs.split_off(inputs.len() - lost);
+        if let Some(tape) = &mut self.tape {
+            tape.lose(lost);
+        }
         let mut driver = *checkpoint;
         for (input, shown, _) in inputs {
             // What the first start refused is refused again.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use decider::{HoldKind, Plan, Snapshot, Verb};
+use decider::{DecisionRow, HoldKind, Plan, Snapshot, Verb};
 use engine::id::{Millis, NodeId};
 use engine::invariants::{check_same_plan, check_subset};
 use engine::io::{DeciderFailure, DeciderIdentity, Input};
@@ -22,6 +22,21 @@ pub(crate) enum Trouble {
     Invalid { kind: u32, until: Millis },
 }
 
+/// What the digest of the other decider has at its end: the one that a swap brings, which decides the same and numbers its
+/// rules the other way round.
+pub const OTHER: &str = "-other";
+
+/// Makes a plan of a decider with so many rules one of [the other](OTHER), or the reverse.
+pub fn renumber(plan: &mut Plan, rules: usize) {
+    let last = rules.saturating_sub(1);
+    for rule in &mut plan.decisions.rule {
+        // One that is out of range stays so.
+        if let Some(other) = last.checked_sub(usize::from(*rule)).and_then(|other| u8::try_from(other).ok()) {
+            *rule = other;
+        }
+    }
+}
+
 impl Sim<'_> {
     /// The driver asks for a plan.
     pub(crate) fn decide_on(&mut self, call: u64, snapshot: Arc<Snapshot>, inputs: &mut VecDeque<Input>) {
@@ -34,11 +49,17 @@ impl Sim<'_> {
             self.trouble(fault, &snapshot, inputs);
         }
         let result = match self.troubled(&snapshot) {
-            Some(failure) => Err(failure),
+            Some(failure) => {
+                self.not_the_decider(call);
+                Err(failure)
+            }
             None => (self.decide)(&snapshot),
         };
         let result = match (result, self.trouble) {
-            (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => Ok(spoil(plan, kind)),
+            (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => {
+                self.not_the_decider(call);
+                Ok(spoil(plan, kind))
+            }
             (Ok(plan), _) => {
                 self.judge_plan(&snapshot, &plan);
                 self.book(&snapshot, &plan);
@@ -47,6 +68,9 @@ impl Sim<'_> {
             (Err(failure), _) => Err(failure),
         };
         let result = result.map(|plan| if asked { self.renumber(plan) } else { plan });
+        if fault != Some(FaultKind::DeciderSlow) || self.found.is_some() {
+            self.keep_answer(call, &result);
+        }
         if fault == Some(FaultKind::DeciderSlow) {
             let (late, host) = (self.choices.span_ms(20_000), self.host);
             return self.after(late, Event::Answer { call, result, host });
@@ -81,7 +105,7 @@ impl Sim<'_> {
     pub(crate) fn in_force(&self) -> DeciderIdentity {
         let mut identity = self.setup.identity.clone();
         if self.renumbered {
-            identity.digest.push_str("-other");
+            identity.digest.push_str(OTHER);
             identity.rules.reverse();
         }
         identity
@@ -89,13 +113,7 @@ impl Sim<'_> {
 
     /// A plan as the other decider gives it.
     pub(crate) fn renumber(&self, mut plan: Plan) -> Plan {
-        let last = self.setup.identity.rules.len().saturating_sub(1);
-        for rule in &mut plan.decisions.rule {
-            // One that is out of range stays so.
-            if let Some(other) = last.checked_sub(usize::from(*rule)).and_then(|other| u8::try_from(other).ok()) {
-                *rule = other;
-            }
-        }
+        renumber(&mut plan, self.setup.identity.rules.len());
         plan
     }
 
@@ -123,7 +141,8 @@ impl Sim<'_> {
     /// that does not keep its contract. Every so many plans the decider is asked again.
     fn judge_plan(&mut self, snapshot: &Snapshot, plan: &Plan) {
         if let Err(error) = check_plan(plan, snapshot, self.setup.identity.rules.len()) {
-            self.broken(error.property(), format!("the plan is refused: {error}"));
+            let whose = error.node().map_or_else(String::new, |node| format!(" for {}", self.slot_name(node)));
+            self.broken(error.property(), format!("the plan is refused{whose}: {error}"));
             return;
         }
         let every = self.setup.scrutiny;
@@ -143,12 +162,14 @@ impl Sim<'_> {
             if let Ok(other) = (self.decide)(&moved)
                 && other.decisions != plan.decisions
             {
-                let (now, soonest) = (snapshot.now_ms, soonest);
+                let changed = (0..).zip(plan.decisions.rows()).find(|(at, was)| other.decisions.row(*at) != Some(*was));
+                let (at, was) = changed.unzip();
+                let now = at.and_then(|at| other.decisions.row(at));
+                let whose = was.map_or_else(String::new, |was| self.slot_name(was.node));
+                let (was, now, ms) = (self.worded(was), self.worded(now), later - snapshot.now_ms);
                 self.broken(
                     "S11",
-                    format!(
-                        "the plan for the instant {now} differs at {later}, though nothing is due before {soonest}"
-                    ),
+                    format!("for {whose} it decides {was}; {ms} ms later, nothing changed and nothing due, {now}"),
                 );
                 break;
             }
@@ -160,6 +181,21 @@ impl Sim<'_> {
         if let Some(first) = found.into_iter().next() {
             self.found.get_or_insert(first);
         }
+    }
+
+    fn slot_name(&self, node: u32) -> String {
+        self.driver.state().slot(NodeId(node)).map_or_else(|| format!("node {node}"), |slot| slot.name.clone())
+    }
+
+    /// A decision as `R12 create-lease`.
+    fn worded(&self, decision: Option<DecisionRow>) -> String {
+        let Some(decision) = decision else { return "nothing".into() };
+        let rule = self.setup.identity.rules.get(usize::from(decision.rule)).map_or("?", |rule| rule.id.as_str());
+        let verb = match HoldKind::from_code(decision.hold) {
+            Some(hold) => format!("to hold until {}", hold.label()),
+            None => Verb::from_code(decision.verb).map_or("?", Verb::label).to_string(),
+        };
+        format!("{verb} ({rule})")
     }
 
     /// Books decisions that are new for their node, under the fault that hit it last.

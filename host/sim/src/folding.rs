@@ -37,11 +37,15 @@ impl Sim<'_> {
             input => input.clone(),
         };
         let (passes, stale) = (self.driver.stats().passes, self.driver.stats().stale_plans);
+        let recorded = self.tape.as_ref().map(|_| input.clone());
         let folded = self.driver.handle(input, shown);
         self.tally.passes += self.driver.stats().passes - passes;
         let mut outputs = Vec::new();
         while let Some(output) = self.driver.poll_output() {
             outputs.push(output);
+        }
+        if let (Some(tape), Some(input)) = (&mut self.tape, recorded) {
+            tape.folded(input, folded.as_ref().err(), &outputs, shown);
         }
         if let Some(trace) = &mut self.trace {
             trace.folded(!outputs.is_empty() || folded.is_err());

@@ -18,6 +18,7 @@ use crate::decisions::Trouble;
 use crate::event::{Event, HostClock, Known, Phase};
 use crate::faults::{FaultKind, Place, Swarm};
 use crate::people::People;
+use crate::record::Tape;
 use crate::setup::{Decide, Outcome, Setup, SetupError};
 use crate::tally::Tally;
 use crate::trace::Trace;
@@ -69,6 +70,8 @@ pub(crate) struct Sim<'a> {
     pub found: Option<Violation>,
     pub tally: Tally,
     pub trace: Option<Trace>,
+    /// The journal, for a run that is recorded.
+    pub tape: Option<&'a mut Tape>,
     last_tick: Millis,
     settled_state: Option<engine::state::ClusterState>,
     pub pass_asked: bool,
@@ -148,6 +151,7 @@ impl<'a> Sim<'a> {
             plans: 0,
             found: None,
             trace,
+            tape: None,
             last_tick: 0,
             settled_state: None,
             pass_asked: false,
@@ -168,6 +172,9 @@ impl<'a> Sim<'a> {
     /// The host is started anew without its state: what is durable is the fence and the number of starts.
     pub fn new_driver(&mut self) {
         let config = config(self.setup, self.in_force(), &self.people.policy, &self.world, self.fence, self.host);
+        if let Some(tape) = &mut self.tape {
+            tape.start(&config, self.clock.shows(self.now));
+        }
         match Driver::new(config) {
             Ok(driver) => self.driver = driver,
             Err(error) => self.broken("L4", format!("the host does not start again: {error}")),
@@ -187,6 +194,7 @@ impl<'a> Sim<'a> {
         let shape = self.first_shape();
         self.feed(Input::Desired(shape));
         while self.found.is_none() && self.step() {}
+        self.end_tape();
         self.tally.seeds += 1;
         self.tally.simulated_ms += self.now - BEGIN_MS;
         let events = self.trace.as_ref().map_or(0, |trace| trace.events);
@@ -416,7 +424,7 @@ impl<'a> Sim<'a> {
     }
 }
 
-fn config(
+pub(crate) fn config(
     setup: &Setup,
     decider: DeciderIdentity,
     policy: &Policy,

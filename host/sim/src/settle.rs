@@ -70,7 +70,8 @@ impl Sim<'_> {
             .filter(|node| !(node.ready && node.desired))
             .map(|node| {
                 let until = node.until_ms.map_or_else(String::new, |at| format!(" until {at}"));
-                format!("{} ({}, waits for {}{until})", node.node, node.stage, node.waits_for)
+                let waits_for = if node.waits_for.is_empty() { "nothing" } else { node.waits_for.as_str() };
+                format!("{} ({}, waits for {waits_for}{until})", node.node, node.stage)
             })
             .collect();
         waits.extend(view.reaping.iter().map(|key| format!("{key} is being reaped")));

@@ -1,7 +1,7 @@
 //! What the decider will do with a shape: the real driver and the real decider, against providers that do at once, and
 //! without fail, what they are asked. Nothing is touched; time is a number.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use decider::{NO_INDEX, Plan, Snapshot, Verb};
@@ -26,7 +26,7 @@ pub struct Step {
 /// All steps, until the fleet is settled.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
-    /// The first step of every node, the second of every node, and so on. Nodes do not wait for each other.
+    /// The steps of each plan that has any, in order.
     pub rounds: Vec<Vec<Step>>,
     /// Whether the fleet settles. The built-in decider always does; another one need not.
     pub settled: bool,
@@ -50,7 +50,6 @@ pub fn forecast(shape: &ClusterShape, policy: &Policy, decider: &LoadedDecider) 
     let mut inputs = VecDeque::from([Input::Desired(shape.clone())]);
     let mut now_ms = 1;
     let mut calls = 0;
-    let mut taken: BTreeMap<(String, u32), usize> = BTreeMap::new();
     let mut forecast = Forecast::default();
     // Plans wait until all else has been folded, so that one call of the decider is for many nodes.
     let mut asked: VecDeque<(u64, Arc<Snapshot>)> = VecDeque::new();
@@ -63,7 +62,7 @@ pub fn forecast(shape: &ClusterShape, policy: &Policy, decider: &LoadedDecider) 
                 anyhow::anyhow!("the decider {} ({}): {}", failure.decider, failure.class, failure.detail)
             })?;
             engine::validate::check_plan(&plan, &snapshot, decider.description().rules.len())?;
-            note(&plan, &snapshot, decider, &mut taken, &mut forecast.rounds);
+            note(&plan, &snapshot, decider, &mut forecast.rounds);
             Input::Decided { call, result: Ok(plan) }
         } else if driver.is_converged() {
             forecast.settled = true;
@@ -107,14 +106,9 @@ fn perform(operation: &Operation) -> Vec<Input> {
     inputs
 }
 
-/// Notes a plan's actions, each as the next step of its slot.
-fn note(
-    plan: &Plan,
-    snapshot: &Snapshot,
-    decider: &LoadedDecider,
-    taken: &mut BTreeMap<(String, u32), usize>,
-    rounds: &mut Vec<Vec<Step>>,
-) {
+/// Notes a plan's actions: one round, if there are any.
+fn note(plan: &Plan, snapshot: &Snapshot, decider: &LoadedDecider, rounds: &mut Vec<Vec<Step>>) {
+    let mut round = Vec::new();
     for row in plan.decisions.rows() {
         let Some(verb) = Verb::from_code(row.verb).filter(|verb| *verb != Verb::Hold) else { continue };
         let Some(node) = snapshot.nodes.node.binary_search(&row.node).ok().and_then(|at| snapshot.nodes.row(at)) else {
@@ -125,13 +119,11 @@ fn note(
             at => snapshot.groups.get(at as usize).map(|group| group.name.clone()).unwrap_or_default(),
         };
         let slot = (group, node.slot);
-        let step = taken.entry(slot.clone()).or_default();
-        if rounds.len() <= *step {
-            rounds.push(Vec::new());
-        }
         let rule =
             decider.description().rules.get(usize::from(row.rule)).map(|rule| rule.id.clone()).unwrap_or_default();
-        rounds[*step].push(Step { slot, rule, verb });
-        *step += 1;
+        round.push(Step { slot, rule, verb });
+    }
+    if !round.is_empty() {
+        rounds.push(round);
     }
 }

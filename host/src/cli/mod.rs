@@ -9,6 +9,7 @@ mod plan;
 mod replay;
 mod schema;
 mod simulate;
+mod step;
 mod table;
 mod terminal;
 mod test;
@@ -60,6 +61,8 @@ pub enum Verb {
     Simulate(simulate::SimulateArgs),
     /// Play scenarios against a decider, and compare what it decides with what they expect
     Test(test::TestArgs),
+    /// Walk a journal forwards and back: what changed, which rule decided, and by which row
+    Step(step::StepArgs),
     /// Look at a journal: what happened, whether it is sound
     #[command(subcommand)]
     Journal(journal::JournalVerb),
@@ -90,6 +93,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Replay(args) => replay::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),
         Verb::Test(args) => test::run(&args, &terminal),
+        Verb::Step(args) => step::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ::step::text::counted;
 use clap::{Args, ValueHint};
 use decider::Verb;
 use engine::shape::{Probe, Template, slot_name};
@@ -11,7 +12,6 @@ use serde::Serialize;
 
 use super::forecast::{Step, forecast};
 use super::table::Table;
-use super::validate::counted;
 use super::{Failure, Terminal, providers};
 use crate::fleet::{Fleet, cut, escape};
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use ::decider::{Plan, Snapshot, Stage};
 use ::journal::{Against, Contrast, Difference, Entry, Replay, ReplayError, Tendency, replay};
+use ::step::text::counted;
 use clap::{Args, ValueHint};
 use engine::io::{DeciderFailure, DeciderIdentity};
 use serde::Serialize;
 
 use super::journal::{open, unreadable};
 use super::table::Table;
-use super::validate::counted;
 use super::{ExitCode, Failure, InputError, Terminal, decider};
 use crate::sandbox::{self, LoadedDecider};
 
@@ -38,6 +38,12 @@ impl Judge {
     fn ask(&mut self, digest: &str, snapshot: &Snapshot) -> Result<Plan, DeciderFailure> {
         if let Some(other) = &self.other {
             return other.decide(snapshot);
+        }
+        if let Some(digest) = digest.strip_suffix(sim::OTHER) {
+            // Simulated swaps bring one that numbers its rules the other way round.
+            let mut plan = self.ask(digest, snapshot)?;
+            sim::renumber(&mut plan, ::decider::ladder::RULES.len());
+            return Ok(plan);
         }
         if digest == "native" {
             return Ok(::decider::reconcile(snapshot));
@@ -141,6 +147,7 @@ struct Replayed<'a> {
     decisions: u64,
     differing_decisions: u64,
     unrepeatable_failures: u64,
+    simulated_answers: u64,
     recorded: Totals,
     asked: Totals,
     groups: Vec<GroupJson>,
@@ -239,6 +246,7 @@ impl Report {
             decisions: contrast.decisions,
             differing_decisions: contrast.differing_decisions,
             unrepeatable_failures: contrast.unrepeatable,
+            simulated_answers: self.found.simulated_answers,
             recorded: totals(&contrast.recorded),
             asked: totals(&contrast.other),
             groups: groups.collect(),
@@ -267,6 +275,10 @@ impl Report {
         text.push_str(&format!("recorded  {}\n", self.recorded));
         if self.asked.is_some() {
             text.push_str(&format!("asked     {}\n", self.asked()));
+        }
+        if found.simulated_answers > 0 {
+            let what = passes(found.simulated_answers);
+            text.push_str(&format!("{what} answered by a simulated fault in the decider's place; not compared\n"));
         }
         if contrast.unrepeatable > 0 {
             let what = passes(contrast.unrepeatable);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ::step::text::counted;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
@@ -58,13 +59,4 @@ pub(super) fn run(args: &ValidateArgs, terminal: &Terminal) -> Result<(), Failur
         counted(shape.groups.len() as u64, "group"),
         counted(shape.slots(), "node")
     ))
-}
-
-/// `no groups`, `1 group`, `2 groups`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    match number {
-        0 => format!("no {noun}s"),
-        1 => format!("1 {noun}"),
-        many => format!("{many} {noun}s"),
-    }
 }

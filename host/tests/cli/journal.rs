@@ -10,7 +10,7 @@ fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(format!("{name}.jsonl"))
 }
 
-fn path(name: &str) -> String {
+pub fn path(name: &str) -> String {
     golden(name).display().to_string()
 }
 
@@ -179,4 +179,28 @@ fn a_recorded_decider_that_is_not_at_hand_is_named() {
     assert!(said.contains("sha256:0123") && said.contains("--decider"), "{said}");
     let (code, out, _) = run(&["replay", &file, "--decider", "built-in"]);
     assert!(code == 0 && out.contains("the same"), "{out}");
+}
+
+/// A simulated run is a journal like any other: sound, decided again bit for bit, walked.
+#[test]
+fn a_simulated_run_is_a_journal() {
+    let folder = Folder::new("simulated");
+    let fleet = super::example("hello.toml");
+    let file = format!("{}/run.jsonl", folder.path());
+    let seed = ["simulate", &fleet, "--until", "20m", "--journal", &file, "--seed", "7"];
+    let (code, _, err) = run(&seed);
+    assert!(code == 0 && err.contains("its journal is in"), "{code} {err}");
+    for args in [&["journal", "verify", file.as_str()][..], &["replay", &file]] {
+        let (code, out, err) = run(args);
+        assert_eq!(code, 0, "{args:?} {out}{err}");
+    }
+    let (code, out, err) = run(&["step", &file]);
+    assert!(code == 0 && out.contains("no violations"), "{out}{err}");
+    assert!(refused(&seed).contains("it exists; a simulated journal needs a new file"));
+    let elsewhere = ["simulate", &fleet, "--seeds", "2", "--journal", "/nowhere/run.jsonl"];
+    assert!(refused(&elsewhere).contains("no folder /nowhere"));
+    // Nothing was broken: no journal of a violation.
+    let none = format!("{}/none.jsonl", folder.path());
+    let (code, _, err) = run(&["simulate", &fleet, "--until", "10m", "--seeds", "3", "--journal", &none]);
+    assert!(code == 0 && err.contains("no journal was written") && !std::path::Path::new(&none).exists(), "{err}");
 }

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod decider;
+mod examples;
 mod fleet_files;
 mod journal;
 mod policy;
+mod step;
 
 use std::fs;
 use std::io::Read;
@@ -147,7 +149,8 @@ fn completions_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let output = homeostat(&["completions", shell]);
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("until-converged"), "{shell}");
+        let script = text(&output.stdout);
+        assert!(script.contains("until-converged") && script.contains("script"), "{shell}");
     }
 }
 

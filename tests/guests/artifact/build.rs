@@ -49,7 +49,7 @@ fn add(list: &mut String, name: &str, about: &str, file: &str, bytes: &[u8]) -> 
 fn rust_guests(list: &mut String) -> Any<()> {
     let names: Vec<String> = files("../examples", "rs")?.into_iter().map(|(name, _)| name).collect();
     let examples: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (guests, _) = compile(&Guests { package: "hostile-guests", examples: &examples })?;
+    let (guests, _) = compile(&Guests { packages: &["hostile-guests"], examples: &examples })?;
     for guest in guests {
         let component = componentize(&guest.name, &guest.module)?;
         add(list, &guest.name, "See `examples`.", &format!("{}.wasm", guest.name), &component)?;

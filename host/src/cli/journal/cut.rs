@@ -6,11 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ::journal::verify;
+use ::step::text::counted;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
-use super::super::validate::counted;
 use super::super::{Failure, InputError, Terminal};
 use super::{open, unreadable, unusable};
 use crate::journal::lock;

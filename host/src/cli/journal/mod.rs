@@ -2,7 +2,6 @@
 
 mod cut;
 mod show;
-mod text;
 mod verify;
 
 use std::fs::File;

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use ::journal::{ReadError, Segment, Verdict, verify};
+use ::step::text::{counted, lasting_between, short, time_of_day};
 use serde::Serialize;
 
 use super::super::table::Table;
-use super::super::validate::counted;
 use super::super::{ExitCode, Failure, Terminal};
-use super::text::{lasting_between, short, time_of_day};
 use super::{open, unreadable};
 
 #[derive(Serialize)]

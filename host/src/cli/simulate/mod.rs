@@ -1,5 +1,6 @@
 //! `homeostat simulate`: the production engine and a decider against a simulated world, on the user's own fleet file.
 
+mod record;
 mod report;
 
 use std::io::{IsTerminal, Write};
@@ -9,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use engine::io::DeciderIdentity;
-use sim::{Campaign, Decide, Failing, Progress, Rates, Setup, SetupError, Tally, replay, run_seed, shrink};
+use sim::{
+    Campaign, Decide, Failing, Outcome, Progress, Rates, Setup, SetupError, Tally, Which, replay, run_seed, shrink,
+};
 
 use super::{ExitCode, Failure, InputError, Terminal, decider, providers};
 use crate::fleet::Fleet;
@@ -17,6 +20,8 @@ use crate::sandbox::LoadedDecider;
 
 /// How long a failing run is shrunk at most.
 const SHRINK: Duration = Duration::from_secs(10);
+/// When the faults of a seed stop, unless `--until` says otherwise.
+const UNTIL: Duration = Duration::from_secs(2 * 60 * 60);
 /// The largest file of rates or choices, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
@@ -53,6 +58,9 @@ pub struct SimulateArgs {
     /// Where the shrunk trace of a violation is written.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "violation.txt")]
     pub trace: PathBuf,
+    /// Where the journal is written of the run of `--seed` or `--replay`, or of the shrunk run of a violation; a new file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub journal: Option<PathBuf>,
 }
 
 /// What is simulated, and who decides.
@@ -81,14 +89,16 @@ pub(super) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<ExitCode, 
     if args.jobs == Some(0) {
         return Err(wrong("--jobs 0: no thread does nothing"));
     }
+    if let Some(path) = &args.journal {
+        record::check(path)?;
+    }
     let bench = bench(args)?;
     if let Some(path) = &args.replay {
-        let choices = recorded(path)?;
-        let outcome = replay(&bench.setup, choices, &mut *bench.decide(), true).map_err(refused)?;
+        let outcome = traced(args, &bench, Which::Choices(recorded(path)?), terminal)?;
         return report::one(None, &outcome, terminal);
     }
     if let Some(seed) = args.seed {
-        let outcome = run_seed(&bench.setup, seed, &mut *bench.decide(), true).map_err(refused)?;
+        let outcome = traced(args, &bench, Which::Seed(seed), terminal)?;
         let code = report::one(Some(seed), &outcome, terminal)?;
         if outcome.violation.is_some() {
             violated(args, &bench, &Failing { seed, outcome }, terminal)?;
@@ -101,12 +111,24 @@ pub(super) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<ExitCode, 
     match failing {
         None => {
             report::clean(&tally, &rules, began.elapsed(), terminal)?;
+            if args.journal.is_some() {
+                terminal.warn("nothing was broken, so no journal was written: --seed SEED writes the one of that seed");
+            }
             Ok(ExitCode::Ok)
         }
         Some(failing) => {
             violated(args, &bench, &failing, terminal)?;
             Ok(ExitCode::Failed)
         }
+    }
+}
+
+/// One run, with its trace, and with its journal where one is asked for.
+fn traced(args: &SimulateArgs, bench: &Bench, which: Which, terminal: &Terminal) -> Result<Outcome, Failure> {
+    match (&args.journal, which) {
+        (Some(path), which) => record::write(path, bench, which, terminal),
+        (None, Which::Seed(seed)) => run_seed(&bench.setup, seed, &mut *bench.decide(), true).map_err(refused),
+        (None, Which::Choices(choices)) => replay(&bench.setup, choices, &mut *bench.decide(), true).map_err(refused),
     }
 }
 
@@ -192,7 +214,14 @@ fn violated(args: &SimulateArgs, bench: &Bench, failing: &Failing, terminal: &Te
         file: Some(args.trace.display().to_string()),
         ..InputError::default()
     })?;
-    report::violation(failing, &shrunk, &commands, args, terminal)
+    report::violation(failing, &shrunk, &commands, args, terminal)?;
+    match &args.journal {
+        // That of the seed as it is was asked for, and is written.
+        Some(path) if args.seed.is_none() => {
+            record::write(path, bench, Which::Choices(shrunk.choices), terminal).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The progress, on standard error: a bar where somebody looks at it, now and then a line where nobody does.

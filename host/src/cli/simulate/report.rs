@@ -69,7 +69,9 @@ impl Commands {
         if let Some(path) = &args.faults {
             let _ = write!(common, " --faults {}", quoted(&path.display().to_string()));
         }
-        let _ = write!(common, " --until {}ms", args.until.as_millis());
+        if args.until != super::UNTIL {
+            let _ = write!(common, " --until {}ms", args.until.as_millis());
+        }
         let trace = quoted(&args.trace.display().to_string());
         let decider = args.decider.as_ref().map(|path| format!(" --decider {}", quoted(&path.display().to_string())));
         let test = format!("homeostat test {trace}{}", decider.unwrap_or_default());
@@ -216,12 +218,15 @@ pub(super) fn violation(
     let red = terminal.style().red().bold();
     let mut text = String::new();
     let _ = writeln!(text, "{} {}", red.apply_to(format!("{} is broken:", violation.id)), violation.what);
+    if let Some(sentence) = engine::property::sentence(violation.id) {
+        let _ = writeln!(text, "{} says: {sentence}", violation.id);
+    }
     let _ = writeln!(text, "seed {}, shrunk to {} events:\n", failing.seed, shrunk.outcome.events);
     for line in &shrunk.outcome.trace {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "\nthe trace, as a scenario: {file}");
     let _ = writeln!(text, "to see it again:          {}", commands.replay);
-    let _ = writeln!(text, "the whole seed:           {}", commands.seed);
+    let _ = write!(text, "the whole seed:           {}", commands.seed);
     terminal.print(&text)
 }

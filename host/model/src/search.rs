@@ -1,0 +1,267 @@
+//! The search: breadth first, block by block. Threads compute what follows from the states of a block; what is new is then
+//! numbered in one order. So the result does not depend on how many threads there are.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use engine::driver::DriverError;
+use engine::invariants::Violation;
+
+use crate::hash::PlainBuild;
+use crate::machine::{In, Machine, lock};
+use crate::moves::{Move, State};
+use crate::scope::Edits;
+use crate::world::World;
+
+/// States in a block; nobody waits for more than the slowest part of one.
+const BLOCK: usize = 1 << 14;
+/// States that a thread takes at once.
+const PART: usize = 128;
+
+/// Nothing was found out about the state.
+pub const NO_STATE: u32 = u32::MAX;
+
+/// What is kept of a state.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub hash: u64,
+    /// From which state it was first reached, and by which of its moves.
+    pub parent: u32,
+    pub by: u16,
+    pub settled: bool,
+    /// Converged, and no call is on its way.
+    pub idle: bool,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Distinct states.
+    pub states: u64,
+    /// Moves.
+    pub transitions: u64,
+    /// Moves on the longest of the shortest paths.
+    pub depth: u32,
+    /// States that are not looked at yet.
+    pub waiting: u64,
+}
+
+/// All that was seen.
+pub struct Seens {
+    pub all: Vec<Seen>,
+    /// For each state that was looked at, where its fair successors end in `fair`.
+    pub ends: Vec<u64>,
+    /// The fair successors, other than the state itself.
+    pub fair: Vec<u32>,
+    pub progress: Progress,
+    /// The first violation: in which state, and by which move.
+    pub broken: Option<(u32, u16, Violation)>,
+    /// The limit was not reached.
+    pub complete: bool,
+}
+
+/// What follows from one state.
+struct Follows {
+    moves: u32,
+    /// Fair or not, by which move, and where to.
+    next: Vec<(bool, u16, u64, Next)>,
+    broken: Option<(u16, Violation)>,
+}
+
+enum Next {
+    Known(u32),
+    New(Box<State>),
+}
+
+/// The state in which everything begins: the first shape has just arrived.
+pub fn first(machine: &Machine<'_>, alone: bool) -> Result<(State, Option<Violation>), DriverError> {
+    let form = machine.begin()?;
+    let edits = Edits::default();
+    let step = match alone {
+        true => machine.step_alone(&form, In::Shape(edits)),
+        false => machine.step(&form, In::Shape(edits)),
+    };
+    let (crashes_left, faults_left) = (machine.scope.crashes, machine.scope.faults);
+    let world = World { edits, crashes_left, faults_left, ..World::default() };
+    let state = State { form: Arc::clone(&step.next), world };
+    // The decider inserts both at once; nothing has left yet but what the first passes dispatched.
+    let mut violation = step.violation.clone();
+    let mut world = state.world;
+    machine.take_over(&state, &step, &mut world, &mut violation);
+    let after = machine.rest(&state, world, violation, alone);
+    Ok((after.state, after.violation))
+}
+
+/// Searches everything, or as many states as the limit allows.
+pub fn search(
+    machine: &Machine<'_>,
+    jobs: usize,
+    most: u64,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Seens, DriverError> {
+    let (state, violation) = first(machine, false)?;
+    let mut seens = Seens {
+        all: Vec::new(),
+        ends: Vec::new(),
+        fair: Vec::new(),
+        progress: Progress::default(),
+        broken: violation.map(|violation| (NO_STATE, 0, violation)),
+        complete: true,
+    };
+    let mut known: HashMap<u64, u32, PlainBuild> = HashMap::default();
+    known.insert(state.hash(), 0);
+    seens.see(&state, state.hash(), NO_STATE, 0);
+    let mut level = vec![state];
+    let mut at = 0_u32;
+    while !level.is_empty() && seens.broken.is_none() {
+        let mut deeper = Vec::new();
+        let states = std::mem::take(&mut level);
+        let mut rest = states.into_iter();
+        loop {
+            let block: Vec<State> = rest.by_ref().take(BLOCK).collect();
+            if block.is_empty() {
+                break;
+            }
+            let follows = expand(machine, &block, at, &known, &seens, jobs);
+            for follows in follows {
+                seens.progress.transitions += u64::from(follows.moves);
+                for (fair, by, hash, next) in follows.next {
+                    let number = match next {
+                        Next::Known(number) => number,
+                        Next::New(state) => match known.entry(hash) {
+                            Entry::Occupied(known) => *known.get(),
+                            Entry::Vacant(place) => {
+                                let number = seens.all.len() as u32;
+                                place.insert(number);
+                                seens.see(&state, hash, at, by);
+                                deeper.push(*state);
+                                number
+                            }
+                        },
+                    };
+                    if fair && number != at {
+                        seens.fair.push(number);
+                    }
+                }
+                seens.ends.push(seens.fair.len() as u64);
+                if let Some((by, violation)) = follows.broken {
+                    seens.broken = Some((at, by, violation));
+                    return Ok(seens);
+                }
+                at += 1;
+            }
+            seens.progress.states = seens.all.len() as u64;
+            seens.progress.waiting = seens.progress.states - u64::from(at);
+            watch(seens.progress);
+            if seens.progress.states >= most.min(u64::from(u32::MAX - 1)) && seens.progress.waiting > 0 {
+                seens.complete = false;
+                return Ok(seens);
+            }
+        }
+        level = deeper;
+        seens.progress.depth += u32::from(!level.is_empty());
+    }
+    seens.progress.states = seens.all.len() as u64;
+    Ok(seens)
+}
+
+impl Seens {
+    fn see(&mut self, state: &State, hash: u64, parent: u32, by: u16) {
+        let idle = state.form.converged && state.world.calls.as_slice().is_empty();
+        self.all.push(Seen { hash, parent, by, settled: state.is_settled(), idle });
+    }
+
+    /// The fair successors of a state that was looked at.
+    pub fn fair_of(&self, at: u32) -> &[u32] {
+        let at = at as usize;
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.fair[begin as usize..self.ends[at] as usize]
+    }
+}
+
+fn expand(
+    machine: &Machine<'_>,
+    block: &[State],
+    first: u32,
+    known: &HashMap<u64, u32, PlainBuild>,
+    seens: &Seens,
+    jobs: usize,
+) -> Vec<Follows> {
+    let parts = block.len().div_ceil(PART);
+    let turn = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Vec<Follows>)>> = Mutex::new(Vec::with_capacity(parts));
+    let work = || {
+        let mut moves = Vec::new();
+        loop {
+            let part = turn.fetch_add(1, Ordering::Relaxed);
+            let begin = part * PART;
+            if begin >= block.len() {
+                return;
+            }
+            let end = (begin + PART).min(block.len());
+            let follows = block[begin..end]
+                .iter()
+                .zip(begin..)
+                .map(|(state, at)| follow(machine, state, first + at as u32, known, seens, &mut moves))
+                .collect();
+            lock(&done).push((part, follows));
+        }
+    };
+    if jobs < 2 || parts < 2 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..jobs.min(parts) {
+                scope.spawn(work);
+            }
+        });
+    }
+    let mut done = std::mem::take(&mut *lock(&done));
+    done.sort_unstable_by_key(|(part, _)| *part);
+    done.into_iter().flat_map(|(_, follows)| follows).collect()
+}
+
+fn follow(
+    machine: &Machine<'_>,
+    state: &State,
+    at: u32,
+    known: &HashMap<u64, u32, PlainBuild>,
+    seens: &Seens,
+    moves: &mut Vec<Move>,
+) -> Follows {
+    machine.moves(state, moves);
+    let settled = seens.all[at as usize].settled;
+    let mut follows = Follows { moves: moves.len() as u32, next: Vec::with_capacity(moves.len()), broken: None };
+    for (by, to) in (0_u16..).zip(moves.iter()) {
+        let after = machine.go(state, *to, false);
+        if let Some(violation) = after.violation {
+            follows.broken = Some((by, violation));
+            return follows;
+        }
+        if let Some(violation) = disturbed(settled, *to, &after.state, after.sends) {
+            follows.broken = Some((by, violation));
+            return follows;
+        }
+        let hash = after.state.hash();
+        let next = match known.get(&hash) {
+            Some(number) => Next::Known(*number),
+            None => Next::New(Box::new(after.state)),
+        };
+        follows.next.push((to.is_fair(), by, hash, next));
+    }
+    follows
+}
+
+/// L2: what has settled stays so, and quiet, unless a fault or a person disturbs it.
+pub fn disturbed(settled: bool, to: Move, after: &State, sends: bool) -> Option<Violation> {
+    if !settled || !to.is_fair() || (after.is_settled() && !sends) {
+        return None;
+    }
+    let what = match sends {
+        true => "a call left a settled fleet",
+        false => "a settled fleet is not settled any more",
+    };
+    Some(Violation { id: "L2", what: what.into() })
+}

@@ -1,0 +1,118 @@
+//! `homeostat step`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use ::step::{Answer, ScriptError, Session, StepError};
+use anyhow::Context;
+use clap::{Args, ValueHint};
+
+use super::journal::unreadable;
+use super::{Failure, InputError, Terminal};
+use crate::fleet::{escape, open_regular};
+
+/// Arguments of `step`.
+#[derive(Debug, Args)]
+pub struct StepArgs {
+    /// The journal.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub journal: PathBuf,
+    /// Do the commands of this file, one a line; `-` is standard input.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub script: Option<PathBuf>,
+    /// Look at this node from the beginning.
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+}
+
+type Walk = Session<BufReader<File>>;
+
+pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let path = &args.journal;
+    if terminal.is_json() {
+        let message = "step is for people; for machines there is `journal show -o json`".into();
+        return Err(InputError { message, ..InputError::default() }.into());
+    }
+    // A script that is not there is said before a long journal is read.
+    let script = match &args.script {
+        Some(file) if file.as_os_str() != "-" => Some(open_regular(file).map_err(InputError::from)?),
+        _ => None,
+    };
+    let file = BufReader::with_capacity(1 << 16, open_regular(path).map_err(InputError::from)?);
+    let mut session = Session::open(file, terminal.out_color).map_err(|error| unreadable(path, &error))?;
+    if session.torn_bytes() > 0 {
+        terminal.warn(&format!("the last {} bytes are a record that is not finished", session.torn_bytes()));
+    }
+    if let Some(node) = &args.node {
+        session.look_at(node).map_err(|error| wrong(path, None, &error.to_string()))?;
+    }
+    let stdin = std::io::stdin();
+    match (script, &args.script) {
+        (Some(script), Some(name)) => scripted(&mut session, BufReader::new(script), path, name),
+        (None, None) if stdin.is_terminal() => talk(&mut session, path),
+        _ => scripted(&mut session, stdin.lock(), path, Path::new("standard input")),
+    }
+}
+
+fn scripted(session: &mut Walk, script: impl BufRead, journal: &Path, name: &Path) -> Result<(), Failure> {
+    ::step::run(session, script, std::io::stdout().lock()).map_err(|error| match error {
+        ScriptError::Command { line, .. } | ScriptError::NotText { line } | ScriptError::TooLong { line } => {
+            wrong(name, Some(line), &error.to_string())
+        }
+        ScriptError::Io(error) => error.into(),
+        ScriptError::Read(error) => unreadable(journal, &error),
+    })
+}
+
+fn wrong(file: &Path, line: Option<usize>, message: &str) -> Failure {
+    let file = Some(file.display().to_string());
+    InputError { message: message.to_owned(), file, line, ..InputError::default() }.into()
+}
+
+/// With a person: a prompt, a line, a page. The terminal itself edits the line.
+fn talk(session: &mut Walk, journal: &Path) -> Result<(), Failure> {
+    leave_on_interrupt()?;
+    let mut out = std::io::stdout();
+    writeln!(out, "{}\n`help` lists the commands.", session.opening())?;
+    let mut last = String::new();
+    loop {
+        write!(out, "\n{}", session.prompt())?;
+        out.flush()?;
+        let mut bytes = Vec::new();
+        if std::io::stdin().lock().read_until(b'\n', &mut bytes)? == 0 {
+            writeln!(out)?;
+            return Ok(());
+        }
+        let typed = String::from_utf8_lossy(&bytes);
+        let line = if typed.trim().is_empty() { last.clone() } else { typed.trim().to_owned() };
+        match session.execute(&line) {
+            Ok(Answer::Quit) => return Ok(()),
+            Ok(Answer::Page(page)) => {
+                out.write_all(page.as_bytes())?;
+                last = line;
+            }
+            Err(StepError::Command(error)) => writeln!(out, "{}", escape(&error.to_string()))?,
+            Err(StepError::Read(error)) => return Err(unreadable(journal, &error)),
+        }
+    }
+}
+
+/// ^C leaves at once, also in the middle of a search: there is nothing to put in order.
+fn leave_on_interrupt() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let mut interrupt = {
+        let _inside = runtime.enter();
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
+    };
+    std::thread::Builder::new()
+        .name("interrupt".into())
+        .spawn(move || {
+            runtime.block_on(interrupt.recv());
+            // Behind the prompt and the ^C that the terminal shows.
+            let _ = writeln!(std::io::stderr());
+            std::process::exit(0);
+        })
+        .context("starting the thread that waits for ^C")?;
+    Ok(())
+}
