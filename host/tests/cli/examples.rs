@@ -41,7 +41,13 @@ fn each_mistake_is_found_named_and_shrunk() {
         let replayed = homeostat(&words);
         assert_eq!(replayed.status.code(), Some(1), "{name}");
         assert!(text(&replayed.stdout).contains(&format!("\n{property} is broken: ")), "{name}");
-        assert!(fs::read_to_string(&trace).unwrap().contains("\nshape 1 "), "{name}: the file is a scenario");
+        // As a policy test it fails with this decider, and with no other.
+        let tested = homeostat(&["test", &trace, "--decider", &wasm]);
+        let said = text(&tested.stdout);
+        assert_eq!(tested.status.code(), Some(1), "{name}: {said}{}", text(&tested.stderr));
+        assert!(said.contains(&format!("{property} is broken: ")), "{name}: {said}");
+        let right = homeostat(&["test", &trace]);
+        assert_eq!(right.status.code(), Some(0), "{name}: {}{}", text(&right.stdout), text(&right.stderr));
     }
 }
 
@@ -101,4 +107,19 @@ fn all_of_them_are_shown_here_and_load() {
         let plan = json(&["decider", "run", &wasm, &example("snapshot.json"), "-o", "json"]);
         assert!(!plan["decisions"].as_array().unwrap().is_empty(), "{name}: {plan}");
     }
+}
+
+/// The policy tests of the built-in decider notice every mistake but one that no single test asks for.
+#[test]
+fn policy_tests_notice_what_is_wrong() {
+    let folder = Folder::new("wrong-policy");
+    let tests = example("policy-tests");
+    for (name, property) in WRONG {
+        let wasm = file(&folder, name);
+        let tested = homeostat(&["test", &tests, "--decider", &wasm]);
+        println!("{name} {property}: {:?}\n{}", tested.status.code(), text(&tested.stdout));
+    }
+    let wasm = file(&folder, GOOD);
+    let tested = homeostat(&["test", &tests, "--decider", &wasm]);
+    println!("{:?}\n{}", tested.status.code(), text(&tested.stdout));
 }
