@@ -18,8 +18,6 @@ use super::{ExitCode, Failure, InputError, Terminal, decider, providers};
 use crate::fleet::Fleet;
 use crate::sandbox::LoadedDecider;
 
-/// How long a failing run is shrunk at most.
-const SHRINK: Duration = Duration::from_secs(10);
 /// When the faults of a seed stop, unless `--until` says otherwise.
 const UNTIL: Duration = Duration::from_secs(2 * 60 * 60);
 /// The largest file of rates or choices, in bytes.
@@ -55,6 +53,9 @@ pub struct SimulateArgs {
     /// Threads [default: one a core]. The result does not depend on it.
     #[arg(long, value_name = "COUNT")]
     pub jobs: Option<usize>,
+    /// How long a violation is shrunk at most.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::duration)]
+    pub shrink: Duration,
     /// Where the shrunk trace of a violation is written.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "violation.txt")]
     pub trace: PathBuf,
@@ -205,7 +206,7 @@ fn campaign(args: &SimulateArgs, bench: &Bench, terminal: &Terminal) -> Result<(
 fn violated(args: &SimulateArgs, bench: &Bench, failing: &Failing, terminal: &Terminal) -> Result<(), Failure> {
     let Some(violation) = &failing.outcome.violation else { return Ok(()) };
     let began = Instant::now();
-    let mut more = || began.elapsed() < SHRINK;
+    let mut more = || began.elapsed() < args.shrink;
     let choices = &failing.outcome.choices;
     let shrunk = shrink(&bench.setup, choices, violation.id, &mut *bench.decide(), &mut more).map_err(refused)?;
     let commands = report::Commands::new(args, failing.seed);

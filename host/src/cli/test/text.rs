@@ -7,7 +7,7 @@ use scenario::{Covered, DiffLine, Miss, Report, Status, Tested, ms};
 
 use super::super::Terminal;
 use super::super::table::Table;
-use super::super::validate::counted;
+use ::step::text::counted;
 use crate::fleet::escape;
 
 pub(super) fn render(
