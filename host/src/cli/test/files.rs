@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::InputError;
+use super::super::{Failure, InputError};
 
 /// No scenario file is longer.
 const MAX_FILE_BYTES: u64 = 8 << 20;
@@ -11,12 +11,17 @@ const MAX_FILES: usize = 100_000;
 /// Folders in folders, at most.
 const MAX_DEPTH: usize = 64;
 
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
-    InputError { message: error.to_string(), file: Some(path.display().to_string()), ..InputError::default() }
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    refused(path, error.to_string(), None)
+}
+
+fn refused(path: &Path, message: String, line: Option<usize>) -> Failure {
+    let file = Some(path.display().to_string());
+    InputError { message, file, line, ..InputError::default() }.into()
 }
 
 /// Every scenario file below the paths, each once, in order. A file that is named itself may be called anything.
-pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, InputError> {
+pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     for path in paths {
         let kind = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
@@ -28,7 +33,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, InputError> {
         walk(path, 0, &mut found)?;
         if found.len() == before {
             let message = "there is no scenario in it: no file that ends in .txt".into();
-            return Err(InputError { message, file: Some(path.display().to_string()), ..InputError::default() });
+            return Err(refused(path, message, None));
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -37,7 +42,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, InputError> {
 }
 
 /// Links to folders are not followed: they could lead in a circle.
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), InputError> {
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         entries.push(entry.map_err(|error| unreadable(folder, &error))?);
@@ -56,18 +61,17 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Inp
         }
         if found.len() > MAX_FILES {
             let message = format!("more than {MAX_FILES} scenario files");
-            return Err(InputError { message, file: Some(folder.display().to_string()), ..InputError::default() });
+            return Err(refused(folder, message, None));
         }
     }
     Ok(())
 }
 
-pub(super) fn read(path: &Path) -> Result<String, InputError> {
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = crate::fleet::read_bytes(path, MAX_FILE_BYTES).map_err(InputError::from)?;
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let file = Some(path.display().to_string());
-        InputError { message: "not UTF-8".into(), file, line: Some(line), ..InputError::default() }
+        refused(path, "not UTF-8".into(), Some(line))
     })
 }

@@ -65,9 +65,9 @@ struct File {
 }
 
 impl File {
-    fn wrong(shown: &str, error: Malformed) -> InputError {
+    fn wrong(shown: &str, error: Malformed) -> Failure {
         let file = Some(shown.to_owned());
-        InputError { message: error.why, file, line: Some(error.line), ..InputError::default() }
+        InputError { message: error.why, file, line: Some(error.line), ..InputError::default() }.into()
     }
 }
 
@@ -105,12 +105,12 @@ pub(super) fn run(args: &TestArgs, terminal: &Terminal) -> Result<ExitCode, Fail
 }
 
 /// Every file that is no scenario is named; the last one is the failure.
-fn refuse(mut wrong: Vec<InputError>, terminal: &Terminal) -> Result<(), Failure> {
+fn refuse(mut wrong: Vec<Failure>, terminal: &Terminal) -> Result<(), Failure> {
     let Some(last) = wrong.pop() else { return Ok(()) };
     for error in wrong {
-        terminal.print_failure(&error.into());
+        terminal.print_failure(&error);
     }
-    Err(last.into())
+    Err(last)
 }
 
 fn parsed(found: Vec<PathBuf>, terminal: &Terminal) -> Result<Vec<File>, Failure> {
