@@ -7,8 +7,8 @@ use scenario::{Covered, DiffLine, Miss, Report, Status, Tested, ms};
 
 use super::super::Terminal;
 use super::super::table::Table;
-use ::step::text::counted;
 use crate::fleet::escape;
+use ::step::text::counted;
 
 pub(super) fn render(
     report: &Report,
