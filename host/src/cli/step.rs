@@ -58,7 +58,9 @@ pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
 fn scripted(session: &mut Walk, script: impl BufRead, journal: &Path, name: &Path) -> Result<(), Failure> {
     ::step::run(session, script, std::io::stdout().lock()).map_err(|error| match error {
         ScriptError::Command { line, .. } | ScriptError::NotText { line } | ScriptError::TooLong { line } => {
-            wrong(name, Some(line), &error.to_string())
+            // The place stands before it.
+            let (message, place) = (error.to_string(), format!("line {line}: "));
+            wrong(name, Some(line), message.strip_prefix(&place).unwrap_or(&message))
         }
         ScriptError::Io(error) => error.into(),
         ScriptError::Read(error) => unreadable(journal, &error),

@@ -6,8 +6,9 @@ use decider::Verb;
 use engine::id::{AttemptId, Millis};
 use engine::io::{Fault, Input, Observation};
 use engine::state::Decision;
+use engine::validate::check_plan;
 use engine::watch::Watch;
-use journal::{Answer, Entry, Hash, Line, Mismatch, RecordedInput, Step};
+use journal::{Answer, Entry, Hash, Line, Mismatch, RecordedInput, SIMULATED, Step};
 
 use crate::trail::Trail;
 
@@ -120,6 +121,12 @@ impl Survey {
                 self.broken.insert(line.seq, found.collect());
             }
         }
+        let refused = refused_plan(followed.ok().flatten());
+        if let (Some(what), Entry::Pass { decider, .. }) = (&refused, &line.entry)
+            && decider != SIMULATED
+        {
+            self.broken.entry(line.seq).or_default().push(what.clone());
+        }
         let (mut touches, died) = self.touched(trail);
         if let Some(name) = named(&line.entry, trail) {
             touches.push(Touch { name: self.names.number(&name), rule: 0 });
@@ -132,7 +139,7 @@ impl Survey {
             at_ms: line.at_ms,
             label: line.entry.label(),
             of,
-            failed: died || fails(&line.entry),
+            failed: died || refused.is_some() || fails(&line.entry),
             touches: touches.into(),
         });
     }
@@ -161,12 +168,19 @@ impl Survey {
     }
 }
 
+/// What the engine has against a plan, with the property that it would break.
+fn refused_plan(step: Option<&Step>) -> Option<String> {
+    let Some(Step::Answered { asked: Some(asked), answer: Ok(plan) }) = step else { return None };
+    let error = check_plan(plan, &asked.snapshot, asked.rules.len()).err()?;
+    Some(format!("{}: the plan is refused: {error}", error.property()))
+}
+
 /// Whether a decision says anything that the last one did not.
 fn is_news(before: Option<&Decision>, now: &Decision) -> bool {
     let Some(before) = before else { return true };
-    let holds = |one: &Decision| (one.rule.clone(), one.verb, one.hold.map(|hold| hold.code()), one.until_ms);
-    holds(before) != holds(now)
-        || (now.verb != Verb::Hold && (before.at_ms, before.revision) != (now.at_ms, now.revision))
+    let same =
+        before.rule == now.rule && (before.verb, before.hold, before.until_ms) == (now.verb, now.hold, now.until_ms);
+    !same || (now.verb != Verb::Hold && (before.at_ms, before.revision) != (now.at_ms, now.revision))
 }
 
 /// Whether a record is itself about something that went wrong.

@@ -7,7 +7,7 @@ use decider::{Plan, Rule, Verb};
 use engine::id::{AttemptId, Millis};
 use engine::io::{Done, Listing, Notice, Observation, OperationStatus, Output};
 use engine::state::ClusterState;
-use journal::{Answer, Entry, RecordedInput};
+use journal::{Answer, Entry, RecordedInput, SIMULATED};
 
 use crate::text::{counted, short, time_of_day};
 
@@ -74,9 +74,13 @@ impl Words<'_> {
 
     /// What a pass was, with its decisions in these words.
     pub fn pass(&self, entry: &Entry, decided: &str) -> String {
-        let Entry::Pass { call, snapshot, error, .. } = entry else { return decided.to_owned() };
-        let stale = if snapshot.is_none() { ", to no call in flight" } else { "" };
-        format!("pass {call}{stale}: {decided}{}", refused(error.as_deref()))
+        let Entry::Pass { call, decider, snapshot, error, .. } = entry else { return decided.to_owned() };
+        let by = match snapshot {
+            None => ", to no call in flight",
+            Some(_) if decider == SIMULATED => ", by a simulated fault",
+            Some(_) => "",
+        };
+        format!("pass {call}{by}: {decided}{}", refused(error.as_deref()))
     }
 
     /// What an input says.

@@ -53,9 +53,9 @@ fn a_wrong_command_is_2_with_its_line() {
     let script = folder.file("script", "n\n# fine\nfly\n");
     let (code, out, err) = piped(&["step", &journal, "--script", &script], "");
     assert!(code == 2 && out.contains("record 1/"), "{out}");
-    assert!(err.contains("script: line 3: unknown command \"fly\""), "{err}");
+    assert!(err.contains("script:3: unknown command \"fly\""), "{err}");
     let (code, _, err) = piped(&["step", &journal], "go 4000\n");
-    assert!(code == 2 && err.contains("standard input: line 1: there is no record 4000; the last one is 24"), "{err}");
+    assert!(code == 2 && err.contains("standard input:1: there is no record 4000; the last one is 24"), "{err}");
     assert!(refused(&["step", &journal, "--node", "db-1"]).contains("no node \"db-1\""));
     assert!(refused(&["step", &journal, "--script", "/nowhere"]).contains("No such file"));
     assert!(refused(&["step", &journal, "-o", "json"]).contains("journal show -o json"));

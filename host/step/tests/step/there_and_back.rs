@@ -86,3 +86,34 @@ fn a_history_that_no_engine_made_is_followed_as_far_as_it_goes() {
     let before = page(&mut session, "p 2");
     assert!(before.contains("stage"), "{before}");
 }
+
+/// A plan that the engine refuses is a violation, unless a simulated fault gave it.
+#[test]
+fn a_refused_plan_is_a_violation_with_its_property() {
+    for (digest, broken) in [("native", true), (journal::SIMULATED, false)] {
+        let bytes = std::fs::read(golden("01-climb")).unwrap();
+        let (mut writer, mut reader) = (journal::Writer::new(Vec::new()), journal::Reader::new(bytes.as_slice()));
+        while let Some(mut line) = reader.next_line().unwrap() {
+            let first = match &mut line.entry {
+                journal::Entry::Pass { decider, answer: journal::Answer::Plan(plan), .. } => {
+                    *decider = digest.into();
+                    plan.decisions.verb = vec![decider::Verb::DestroyLease.code()];
+                    true
+                }
+                _ => false,
+            };
+            writer.append(line.at_ms, &line.entry).unwrap();
+            if first {
+                break;
+            }
+        }
+        let mut session = in_memory(writer.into_inner());
+        let found = page(&mut session, "n violation");
+        assert_eq!(found.contains("violation: SPEC 4: the plan is refused: destroy-lease"), broken, "{found}");
+        assert!(page(&mut session, "node web-0").contains("web-0"));
+        let last = page(&mut session, "go last");
+        assert!(last.contains("not applied") && last.contains("by a simulated fault") != broken, "{last}");
+        page(&mut session, "go first");
+        assert!(page(&mut session, "n failure").starts_with("record 2/"), "{digest}");
+    }
+}
