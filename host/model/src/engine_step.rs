@@ -8,9 +8,7 @@ use decider::{Plan, Progress, Snapshot};
 use engine::driver::Driver;
 use engine::id::{AttemptId, OperationId};
 use engine::invariants::{self, Violation, check_step};
-use engine::io::{
-    DeciderFailure, Done, Fault, Input, Listing, Notice, Observation, OperationStatus, Output, Resource,
-};
+use engine::io::{DeciderFailure, Done, Fault, Input, Listing, Notice, Observation, OperationStatus, Output, Resource};
 use engine::state::ClusterState;
 use engine::validate::check_plan;
 use engine::watch::Watch;

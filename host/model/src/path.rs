@@ -1,8 +1,8 @@
 //! A path as people read it. It is walked again by one driver from the start, under its own names and without the table:
 //! that also shows that the table did not lie.
 
-use engine::invariants::Violation;
 use engine::id::AttemptId;
+use engine::invariants::Violation;
 
 use crate::machine::Machine;
 use crate::moves::{Move, State};
@@ -107,8 +107,11 @@ impl Walk<'_> {
         self.violation = after.violation.clone().or_else(|| disturbed(settled, to, &after.state, after.sends));
         self.state = after.state;
         let driver = &self.state.form.driver;
-        let sent: Vec<String> =
-            after.sent.iter().map(|(attempt, sent)| format!("{} for {}", sent.ask.label(), named(driver, *attempt))).collect();
+        let sent: Vec<String> = after
+            .sent
+            .iter()
+            .map(|(attempt, sent)| format!("{} for {}", sent.ask.label(), named(driver, *attempt)))
+            .collect();
         self.line(&what, &sent);
     }
 
@@ -234,4 +237,3 @@ pub fn unsettled(state: &State) -> String {
     }
     words.join("; ")
 }
-
