@@ -50,6 +50,8 @@ pub enum Move {
     TooSlow(u8),
     /// The bootstrap fails.
     BootFails(u8),
+    /// The bootstrap says nothing any more.
+    Stalls(u8),
     /// What runs ends, with an exit status.
     Ends(u8),
     /// The connection to what runs ends, with it the session; nobody knows why.
@@ -239,7 +241,7 @@ impl Machine<'_> {
         }
         for (at, held) in (0_u8..).zip(world.resources.as_slice()).filter(|(_, held)| held.session > 0 && held.heard) {
             if !held.told {
-                moves.push(Move::BootFails(at));
+                moves.extend([Move::BootFails(at), Move::Stalls(at)]);
             }
             moves.extend([Move::Ends(at), Move::Unheard(at)]);
         }
@@ -262,6 +264,12 @@ impl Machine<'_> {
             Move::Hidden(at) => {
                 let violation = self.effect(&state.form, &mut world, usize::from(at), true);
                 return self.rest(state, world, violation, alone);
+            }
+            Move::Stalls(at) => {
+                if let Some(held) = world.resources.as_mut().get_mut(usize::from(at)) {
+                    held.heard = false;
+                }
+                return self.rest(state, world, None, alone);
             }
             Move::Silence(at) => {
                 world.calls.remove(usize::from(at));

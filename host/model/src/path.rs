@@ -177,6 +177,7 @@ impl Walk<'_> {
             Move::Hidden(at) => fault(format!("{} is shown nothing yet of what was just made", self.about(at).0)),
             Move::TooSlow(count) => fault(format!("time passes, and {count} of what is due is late")),
             Move::BootFails(at) => fault(format!("the bootstrap of {} fails", self.held(at).0)),
+            Move::Stalls(at) => fault(format!("{} says nothing any more", self.held(at).0)),
             Move::Ends(at) => fault(format!("{} dies, with an exit status", self.held(at).0)),
             Move::Unheard(at) => fault(format!("the session of {} is closed without a status", self.held(at).0)),
             Move::EmptyListing => fault("the provider is listed, and the listing is empty".into()),

@@ -12,6 +12,7 @@ pub const NOT_COVERED: &[&str] = &[
     "a decider that is slow, traps or runs out of fuel; a swap of deciders",
     "listings that are stale or partial; progress and output of a bootstrap; answers that ask to wait",
     "resources that vanish by themselves, strangers' resources, a host whose state is lost",
+    "inputs at the very instant at which a deadline passes, before the driver is woken",
     "an executor that promises a result after its deadline; the same result twice",
 ];
 
@@ -42,7 +43,7 @@ pub fn covered(scope: &Scope) -> Vec<String> {
     if scope.faults > 0 {
         covered.push(format!(
             "at most {} of: a request or a reply lost, with or without a word; a call that takes effect later; a reply \
-             after its deadline; an error; a refusal; no address yet; a bootstrap that fails, ends or is late; a ready node \
+             after its deadline; an error; a refusal; no address yet; a bootstrap that fails, ends, is silent or late; a ready node \
              that dies; a session that closes without a status; an empty listing{}",
             plural(scope.faults.into(), "fault"),
             if scope.kind == Kind::Windowed { "; a new resource that is not shown yet" } else { "" }

@@ -121,7 +121,8 @@ fn without_the_window_a_crash_alone_doubles_a_windowed_resource() {
 /// Without the sweep of retired attempts, a create that lands late leaks.
 #[test]
 fn without_the_sweep_late_creates_leak() {
-    let weak = Scope { weaken: Some(Weaken::Sweep), crashes: 0, scaling: false, replacement: false, ..one(Kind::Keyed, 3) };
+    let weak =
+        Scope { weaken: Some(Weaken::Sweep), crashes: 0, scaling: false, replacement: false, ..one(Kind::Keyed, 3) };
     let outcome = shows(weak, "sweep.txt");
     assert_eq!(broken(&outcome).violation.id, "L3");
     assert!(broken(&outcome).never_settle > 100);
