@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use decider::{Intent, Stage};
+
 use crate::driver::Driver;
 use crate::id::{AttemptId, Millis};
 use crate::io::{Observation, Operation, Promise, Request};
@@ -18,8 +20,8 @@ use crate::state::{Ambiguous, ClusterState, ManagedNode, Pending, Quarantine, Re
 pub struct CanonBy<'a> {
     /// Which attempt a lease, a session or an endpoint belongs to, and its number within the attempt.
     pub name: &'a dyn Fn(&str) -> (AttemptId, u64),
-    /// What a decider could tell apart, though the engine does not, is told apart too: failures in a row, and instants that
-    /// have passed from those that there never were.
+    /// What a decider could tell apart, though the engine and the built-in ladder do not, is told apart too: failures in a row,
+    /// progress, instants that have passed from those that there never were, and how far an attempt had come that is deleted.
     pub exact: bool,
 }
 
@@ -35,7 +37,8 @@ pub struct Canon {
 impl Driver {
     /// The normal form. Attempts in `referenced` matter though the driver has retired them: resources or calls bear their keys.
     ///
-    /// What never changes within a search is left out: run, policy, providers, decider, templates and their order. Jitter
+    /// What never changes within a search is left out: run, policy, providers, decider, templates and their order; all templates
+    /// are of one provider. Jitter
     /// depends on attempt ids, so the policy must have none. `None` in the middle of something: a pass is in flight, or outputs are
     /// not drained.
     pub fn canon(&self, referenced: &[AttemptId], by: CanonBy<'_>) -> Option<Canon> {
@@ -251,8 +254,13 @@ impl Form<'_> {
             stage_deadline_max,
             early,
         } = node;
-        let codes = u64::from(stage.code()) | u64::from(intent.code()) << 8 | u64::from(progress.code()) << 16;
-        self.push(1 + (codes | u64::from(failure.is_some()) << 24 | u64::from(template.0) << 32));
+        // Of an attempt that is cleaned up only what is left of it matters, not how far it had come.
+        let cleaned = *intent == Intent::Deleting && !self.by.exact;
+        let stage = if cleaned && *stage != Stage::Destroyed { Stage::Failed } else { *stage };
+        let codes = u64::from(stage.code()) | u64::from(intent.code()) << 8;
+        let (made_from, failed) = if cleaned { (0, false) } else { (template.0, failure.is_some()) };
+        self.push(1 + (codes | u64::from(failed) << 24 | u64::from(made_from) << 32));
+        self.push(if self.by.exact { u64::from(progress.code()) } else { 0 });
         self.attempt(*attempt);
         self.name(lease.as_deref());
         self.name(endpoint.as_deref());
@@ -267,6 +275,8 @@ impl Form<'_> {
             self.wait(*at);
         }
         self.pending(pending.as_ref());
+        // What can simply be repeated is not settled: to the engine it is as if there were no doubt.
+        let ambiguous = ambiguous.as_ref().filter(|_| node.doubt().is_some() || self.by.exact);
         let Some(Ambiguous { id, kind, since_ms: _, looked_ms, waited_ms, absences, request: _ }) = ambiguous else {
             return self.push(0);
         };

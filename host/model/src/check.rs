@@ -117,11 +117,9 @@ impl Check<'_> {
 
     fn judge(&self, machine: &Machine<'_>, seens: &Seens) -> Result<Verdict, CheckError> {
         if let Some((at, by, violation)) = &seens.broken {
-            if *at == NO_STATE {
-                let violation = violation.clone();
-                return Ok(Verdict::Broken(Broken { violation, path: Vec::new(), tail: 0, never_settle: 0 }));
-            }
-            let walked = walk(machine, seens, *at, &[], Some(*by))?;
+            // The first shape itself breaks it.
+            let (at, by) = if *at == NO_STATE { (0, None) } else { (*at, Some(*by)) };
+            let walked = walk(machine, seens, at, &[], by)?;
             let violation = walked.violation.unwrap_or_else(|| violation.clone());
             return Ok(Verdict::Broken(Broken { violation, path: walked.lines, tail: 0, never_settle: 0 }));
         }

@@ -51,6 +51,7 @@ impl Machine<'_> {
                     None => call.reply = Reply::Absent,
                 }
             }
+            // Nothing changes: only its answer is a move.
             Ask::Lookup => {
                 call.reply = match world.leased(call.attempt, call.number) {
                     Some(_) => Reply::Found,
@@ -71,7 +72,7 @@ impl Machine<'_> {
                     let resource = &mut world.resources.as_mut()[held];
                     resource.session = session + 1;
                     if awaited {
-                        (resource.heard, resource.told) = (true, false);
+                        resource.heard = true;
                     }
                 }
                 None => call.reply = Reply::Gone,
@@ -80,7 +81,7 @@ impl Machine<'_> {
                 if let Some(held) = world.leased(call.attempt, call.number) {
                     let resource = &mut world.resources.as_mut()[held];
                     if resource.session == call.session + 1 {
-                        (resource.session, resource.heard, resource.told) = (0, false, false);
+                        (resource.session, resource.heard) = (0, false);
                     }
                 }
                 call.reply = Reply::Cancelled;

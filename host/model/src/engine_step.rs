@@ -7,8 +7,9 @@ use std::sync::Arc;
 use decider::{Plan, Progress, Snapshot};
 use engine::driver::Driver;
 use engine::id::{AttemptId, OperationId};
-use engine::invariants::Violation;
+use engine::invariants::{self, Violation, check_step};
 use engine::io::{DeciderFailure, Done, Fault, Input, Listing, Notice, Observation, OperationStatus, Output, Resource};
+use engine::state::ClusterState;
 use engine::validate::check_plan;
 use engine::watch::Watch;
 
@@ -24,7 +25,11 @@ pub type Make<'a> = dyn Fn(Driver, &[AttemptId]) -> (Arc<Form>, Vec<AttemptId>) 
 struct Run<'a> {
     machine: &'a Machine<'a>,
     driver: Driver,
-    watch: Watch,
+    /// The state before the first input.
+    before: &'a ClusterState,
+    /// Begun with the second input: most steps have but one.
+    watch: Option<Watch>,
+    judged: u32,
     sent: Vec<engine::io::Operation>,
     found: Option<Violation>,
     rules: &'a mut [u64],
@@ -40,7 +45,9 @@ impl Machine<'_> {
         let mut run = Run {
             machine: self,
             driver: form.driver.clone(),
-            watch: Watch::new(form.driver.state()),
+            before: form.driver.state(),
+            watch: None,
+            judged: 0,
             sent: Vec::new(),
             found: None,
             rules,
@@ -207,12 +214,21 @@ impl Run<'_> {
                 Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
                 input => input.clone(),
             };
+            if self.judged == 1 {
+                self.watch = Some(Watch::new(self.driver.state()));
+            }
+            self.judged += 1;
             let folded = self.driver.handle(input, now);
             let mut outputs = Vec::new();
             while let Some(output) = self.driver.poll_output() {
                 outputs.push(output);
             }
-            if let Some(first) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
+            let after = self.driver.state();
+            let found = match &mut self.watch {
+                None => check_step(&invariants::Step { before: self.before, input: &judged, outputs: &outputs, after }),
+                Some(watch) => watch.step(&judged, &outputs, after),
+            };
+            if let Some(first) = found.into_iter().next() {
                 self.found.get_or_insert(first);
             }
             if let Err(error) = folded {

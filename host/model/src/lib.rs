@@ -9,16 +9,21 @@ mod effects;
 mod engine_step;
 mod hash;
 mod machine;
+mod memo;
 mod moves;
 mod names;
 mod path;
+pub mod report;
 pub mod scope;
 mod search;
 mod settle;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use check::{Broken, Check, CheckError, Outcome, Verdict};
 pub use machine::Decide;
+pub use memo::Memo;
 pub use path::WalkError;
 pub use scope::{Kind, Scope, Weaken};
 pub use search::Progress;

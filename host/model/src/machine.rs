@@ -100,6 +100,8 @@ pub struct Known {
     pub deadline_ms: Option<u64>,
     /// When a bootstrap that runs is given up, from now.
     pub boot_ms: Option<u64>,
+    /// Its pending operation starts a bootstrap.
+    pub starts: bool,
     /// Resources and sessions that the driver refers to, a bit each.
     pub numbers: u16,
     pub sessions: u16,
@@ -202,39 +204,44 @@ impl<'a> Machine<'a> {
     /// The same without the table: this very driver goes on, under its own names.
     pub fn step_alone(&self, form: &Arc<Form>, input: In) -> Arc<Step> {
         let mut rules = vec![0; self.rules.len()];
-        Arc::new(self.compute(form, input, &mut rules, &|driver, kept| {
-            let form = self.form(driver, kept);
-            let attempts = form.attempts.clone();
-            (Arc::new(form), attempts)
-        }))
+        Arc::new(self.compute(form, input, &mut rules, &|driver, kept| self.apart(driver, kept)))
     }
 
     fn intern(&self, driver: Driver, kept: &[AttemptId]) -> (Arc<Form>, Vec<AttemptId>) {
-        let form = self.form(driver, kept);
-        let attempts = form.attempts.clone();
-        let shard = &self.forms[(form.hash >> 64) as usize % SHARDS];
-        (Arc::clone(lock(shard).entry(form.hash).or_insert_with(|| Arc::new(form))), attempts)
+        let (hash, attempts) = self.hash(&driver, kept);
+        let Some(hash) = hash else { return (Arc::new(form(0, driver, attempts.clone(), false)), attempts) };
+        let mut shard = lock(&self.forms[(hash >> 64) as usize % SHARDS]);
+        let known = shard.entry(hash).or_insert_with(|| Arc::new(form(hash, driver, attempts.clone(), true)));
+        (Arc::clone(known), attempts)
     }
 
-    fn form(&self, driver: Driver, kept: &[AttemptId]) -> Form {
-        let canon = driver.canon(kept, CanonBy { name: &names::parse, exact: self.exact });
-        let whole = canon.is_some();
-        let canon = canon.unwrap_or_default();
+    fn apart(&self, driver: Driver, kept: &[AttemptId]) -> (Arc<Form>, Vec<AttemptId>) {
+        let (hash, attempts) = self.hash(&driver, kept);
+        (Arc::new(form(hash.unwrap_or(0), driver, attempts.clone(), hash.is_some())), attempts)
+    }
+
+    /// The hash of a driver's normal form; `None` in the middle of a pass.
+    fn hash(&self, driver: &Driver, kept: &[AttemptId]) -> (Option<u128>, Vec<AttemptId>) {
+        let Some(canon) = driver.canon(kept, CanonBy { name: &names::parse, exact: self.exact }) else {
+            return (None, Vec::new());
+        };
         let mut mix = Mix::new();
         canon.words.iter().for_each(|word| mix.word(*word));
-        let now = driver.now_ms();
-        let state = driver.state();
-        let known = canon.attempts.iter().map(|attempt| known(&driver, *attempt)).collect();
-        Form {
-            hash: mix.finish(),
-            known,
-            attempts: canon.attempts,
-            wake_ms: driver.requeue_at().map(|at| at.saturating_sub(now)),
-            converged: driver.is_converged() && state.reaps.is_empty(),
-            driver,
-            whole,
-            steps: Mutex::default(),
-        }
+        (Some(mix.finish()), canon.attempts)
+    }
+}
+
+fn form(hash: u128, driver: Driver, attempts: Vec<AttemptId>, whole: bool) -> Form {
+    let now = driver.now_ms();
+    Form {
+        hash,
+        known: attempts.iter().map(|attempt| known(&driver, *attempt)).collect(),
+        attempts,
+        wake_ms: driver.requeue_at().map(|at| at.saturating_sub(now)),
+        converged: driver.is_converged() && driver.state().reaps.is_empty(),
+        driver,
+        whole,
+        steps: Mutex::default(),
     }
 }
 
@@ -284,6 +291,7 @@ impl Known {
     fn pending(&mut self, pending: Option<&Pending>, now: u64) {
         let Some(pending) = pending else { return };
         self.deadline_ms = Some(pending.deadline_ms.saturating_sub(now));
+        self.starts = pending.operation.request.kind() == OperationKind::StartBootstrap;
         let (number, session) = about(&pending.operation.request);
         self.numbers |= number.map_or(0, bit);
         self.sessions |= session.map_or(0, bit);
@@ -323,9 +331,11 @@ pub fn pending_of(driver: &Driver, attempt: AttemptId) -> Option<&Pending> {
     }
 }
 
-/// The operation that a driver remembers as ambiguous for an attempt.
+/// The create or bootstrap that a driver remembers as ambiguous for an attempt.
 pub fn doubt_of(driver: &Driver, attempt: AttemptId) -> Option<OperationId> {
-    held_of(driver, attempt)?.retry.ambiguous.as_ref().map(|doubt| doubt.id)
+    let held = held_of(driver, attempt)?;
+    held.doubt()?;
+    held.retry.ambiguous.as_ref().map(|doubt| doubt.id)
 }
 
 fn held_of(driver: &Driver, attempt: AttemptId) -> Option<&ManagedNode> {

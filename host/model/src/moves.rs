@@ -50,6 +50,8 @@ pub enum Move {
     TooSlow(u8),
     /// The bootstrap fails.
     BootFails(u8),
+    /// The bootstrap says nothing any more.
+    Stalls(u8),
     /// What runs ends, with an exit status.
     Ends(u8),
     /// The connection to what runs ends, with it the session; nobody knows why.
@@ -129,7 +131,7 @@ impl State {
         let ages = world.calls.as_slice().iter().any(|call| call.left_ms > 0)
             || world.resources.as_slice().iter().any(|held| held.young_ms > 0);
         match self.form.wake_ms {
-            Some(wake) => Some(wake.min(UNIT_MS)),
+            Some(wake) => Some(wake),
             None => ages.then_some(UNIT_MS),
         }
     }
@@ -142,7 +144,7 @@ impl State {
             let known = self.form.known.get(usize::from(call.attempt));
             late += u8::from(known.is_some_and(|known| due(known.deadline_ms)));
         }
-        for held in self.world.resources.as_slice().iter().filter(|held| held.heard && !held.told && held.session > 0) {
+        for held in self.world.resources.as_slice().iter().filter(|held| held.heard && held.session > 0) {
             let known = self.form.known.get(usize::from(held.attempt));
             let listens = |known: &crate::machine::Known| {
                 due(known.boot_ms) && known.lease == held.number + 1 && known.session == held.session
@@ -161,7 +163,7 @@ impl Machine<'_> {
         moves.clear();
         for (at, call) in (0_u8..).zip(world.calls.as_slice()) {
             match call.reply {
-                Reply::None => moves.push(Move::Effect(at)),
+                Reply::None if call.ask != Ask::Lookup => moves.push(Move::Effect(at)),
                 _ => moves.push(Move::Arrives(at)),
             }
         }
@@ -190,7 +192,8 @@ impl Machine<'_> {
             moves.push(Move::ScaleUp);
         }
         if world.crashes_left > 0 {
-            let open = |call: &Call| call.reply == Reply::None && call.waits == Waits::Driver;
+            let reads = |ask: Ask| matches!(ask, Ask::Lookup | Ask::Settle);
+            let open = |call: &Call| call.reply == Reply::None && call.waits == Waits::Driver && !reads(call.ask);
             let open = world.calls.as_slice().iter().enumerate().filter(|(_, call)| open(call));
             let open = open.fold(0_u16, |mask, (at, _)| mask | 1 << at);
             // Every subset of them.
@@ -216,7 +219,10 @@ impl Machine<'_> {
                 moves.push(Move::ReplyLost(at));
                 continue;
             }
-            moves.extend([Move::RequestLost(at), Move::LandsLater(at), Move::Error(at)]);
+            moves.extend([Move::RequestLost(at), Move::Error(at)]);
+            if !matches!(call.ask, Ask::Lookup | Ask::Settle) {
+                moves.push(Move::LandsLater(at));
+            }
             // What is there already is adopted before anything can be refused.
             let held = world.find(call.attempt).and_then(|at| world.resources.as_slice().get(at));
             let taken = match call.ask {
@@ -235,7 +241,7 @@ impl Machine<'_> {
         }
         for (at, held) in (0_u8..).zip(world.resources.as_slice()).filter(|(_, held)| held.session > 0 && held.heard) {
             if !held.told {
-                moves.push(Move::BootFails(at));
+                moves.extend([Move::BootFails(at), Move::Stalls(at)]);
             }
             moves.extend([Move::Ends(at), Move::Unheard(at)]);
         }
@@ -259,11 +265,21 @@ impl Machine<'_> {
                 let violation = self.effect(&state.form, &mut world, usize::from(at), true);
                 return self.rest(state, world, violation, alone);
             }
+            Move::Stalls(at) => {
+                if let Some(held) = world.resources.as_mut().get_mut(usize::from(at)) {
+                    held.heard = false;
+                }
+                return self.rest(state, world, None, alone);
+            }
             Move::Silence(at) => {
                 world.calls.remove(usize::from(at));
                 return self.rest(state, world, None, alone);
             }
             Move::Arrives(at) => {
+                if call(at).ask == Ask::Lookup {
+                    self.effect(&state.form, &mut world, usize::from(at), false);
+                }
+                let call = |at: u8| world.calls.as_slice().get(usize::from(at)).copied().unwrap_or_default();
                 let Call { attempt, number, session, reply, waits, doubted, .. } = call(at);
                 world.calls.remove(usize::from(at));
                 if waits == Waits::Driver {
@@ -308,9 +324,9 @@ impl Machine<'_> {
                     _ => Word::Silent,
                 };
                 if let Some(held) = world.resources.as_mut().get_mut(usize::from(at)) {
-                    held.told = true;
+                    held.told = word == Word::Joined;
                     if matches!(word, Word::Ended | Word::Silent) {
-                        (held.session, held.heard, held.told) = (0, false, false);
+                        (held.session, held.heard) = (0, false);
                     }
                 }
                 (In::Hears { attempt, word }, None)
@@ -406,6 +422,9 @@ impl Machine<'_> {
     /// The rest of a move: what nobody refers to is forgotten, and everything is put in order.
     pub(crate) fn rest(&self, state: &State, mut world: World, mut violation: Option<Violation>, alone: bool) -> After {
         let mut form = Arc::clone(&state.form);
+        self.drop_idle_words(&form, &mut world, alone);
+        let starting = form.known.iter().enumerate().filter(|(_, known)| known.starts);
+        world.forget(starting.fold(0, |mask, (at, _)| mask | 1 << (at & 31)));
         let referenced = world.attempts();
         let needed = (0..form.known.len()).fold(0_u32, |mask, at| {
             let needed = form.known[at].kept || referenced >> (at & 31) & 1 == 1;
@@ -425,6 +444,24 @@ impl Machine<'_> {
             violation.get_or_insert(Violation { id: "scope", what: "more resources or calls at once than fit".into() });
         }
         After { state: State { form, world }, sends: false, sent: Vec::new(), violation }
+    }
+
+    /// What comes too late for an attempt that is over: it is given to the driver at once, and if that changes nothing, as it
+    /// should be, it changes nothing later either.
+    fn drop_idle_words(&self, form: &Arc<Form>, world: &mut World, alone: bool) {
+        for at in (0..world.calls.as_slice().len()).rev() {
+            let call = world.calls.as_slice()[at];
+            let over = form.known.get(usize::from(call.attempt)).is_some_and(|known| !known.kept);
+            if call.waits != Waits::Late || !over || (call.reply == Reply::None && call.ask != Ask::Lookup) {
+                continue;
+            }
+            let Call { attempt, number, session, reply, doubted, .. } = call;
+            let input = In::Late { attempt, doubted, reply, number, session };
+            let step = if alone { self.step_alone(form, input) } else { self.step(form, input) };
+            if step.next.hash == form.hash && step.sent.is_empty() && step.violation.is_none() {
+                world.calls.remove(at);
+            }
+        }
     }
 
     fn pass_time(&self, state: &State, world: &mut World, ms: u64) {
@@ -470,7 +507,6 @@ impl Machine<'_> {
         for held in world.resources.as_mut() {
             let known = state.form.known.get(usize::from(held.attempt)).copied().unwrap_or_default();
             held.heard = held.session > 0 && known.session == held.session && known.lease == held.number + 1;
-            held.told = false;
             running |= u32::from(held.heard) << (held.attempt & 31);
         }
         running

@@ -7,7 +7,7 @@ use engine::invariants::Violation;
 use crate::machine::Machine;
 use crate::moves::{Move, State};
 use crate::search::{NO_STATE, Seens, disturbed, first};
-use crate::world::{Call, Reply, Resource, Waits};
+use crate::world::{Ask, Call, Reply, Resource, Waits};
 
 /// A path, walked.
 pub struct Walked {
@@ -46,34 +46,10 @@ pub fn walk(machine: &Machine<'_>, seens: &Seens, to: u32, on: &[u32], last: Opt
     let mut walk = Walk { machine, state, lines: Vec::new(), violation, now_ms: 0 };
     walk.begin();
     let mut moves = Vec::new();
-    let mut dbg_state = first(machine, false)?.0;
     for at in states.into_iter().skip(1) {
         let seen = seens.all[at as usize];
         machine.moves(&walk.state, &mut moves);
         let next = moves.get(usize::from(seen.by)).copied();
-        if let Some(n) = next {
-            let prev = dbg_state.clone();
-            let d = machine.go(&dbg_state, n, false).state;
-            let a = machine.go(&walk.state, n, true).state;
-            if d.form.hash != a.form.hash || d.world != a.world {
-                let by = |f: &crate::machine::Form| {
-                    f.driver
-                        .canon(&f.attempts, engine::canon::CanonBy { name: &crate::names::parse, exact: false })
-                        .unwrap()
-                        .words
-                };
-                eprintln!(
-                    "MOVE {n:?}\n prev interned {:?}\n prev alone {:?}\n{:?}\n{:?}",
-                    by(&prev.form),
-                    by(&walk.state.form),
-                    by(&d.form),
-                    by(&a.form)
-                );
-                eprintln!("{:?}\n{:?}", d.world, a.world);
-                eprintln!("{:#?}\n----------\n{:#?}", prev.form.driver, walk.state.form.driver);
-            }
-            dbg_state = d;
-        }
         walk.go(next.ok_or_else(|| walk.elsewhere())?);
         if walk.state.hash() != seen.hash {
             return Err(walk.elsewhere());
@@ -169,7 +145,11 @@ impl Walk<'_> {
                 }
             }
             Move::Arrives(at) => {
-                let (call, how) = self.about(at);
+                let (call, mut how) = self.about(at);
+                if how.ask == Ask::Lookup {
+                    let held = self.state.world.leased(how.attempt, how.number);
+                    how.reply = if held.is_some() { Reply::Found } else { Reply::Gone };
+                }
                 let result = answer(how.reply);
                 match how.waits {
                     Waits::Driver => format!("{call}: {result}"),
@@ -197,6 +177,7 @@ impl Walk<'_> {
             Move::Hidden(at) => fault(format!("{} is shown nothing yet of what was just made", self.about(at).0)),
             Move::TooSlow(count) => fault(format!("time passes, and {count} of what is due is late")),
             Move::BootFails(at) => fault(format!("the bootstrap of {} fails", self.held(at).0)),
+            Move::Stalls(at) => fault(format!("{} says nothing any more", self.held(at).0)),
             Move::Ends(at) => fault(format!("{} dies, with an exit status", self.held(at).0)),
             Move::Unheard(at) => fault(format!("the session of {} is closed without a status", self.held(at).0)),
             Move::EmptyListing => fault("the provider is listed, and the listing is empty".into()),

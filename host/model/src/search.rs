@@ -62,17 +62,26 @@ pub struct Seens {
     pub complete: bool,
 }
 
-/// What follows from one state.
+/// What follows from a part of a block.
+#[derive(Default)]
 struct Follows {
-    moves: u32,
-    /// Fair or not, by which move, and where to.
-    next: Vec<(bool, u16, u64, Next)>,
+    moves: u64,
+    /// How many of the entries below belong to each state.
+    counts: Vec<u16>,
+    next: Vec<Edge>,
+    /// Those that were not known when the block began, in order.
+    new: Vec<State>,
+    /// The first violation, by which move; it belongs to the last state counted.
     broken: Option<(u16, Violation)>,
 }
 
-enum Next {
-    Known(u32),
-    New(Box<State>),
+/// A move to another state.
+struct Edge {
+    hash: u64,
+    /// [`NO_STATE`] when it is the next of the new ones.
+    known: u32,
+    by: u16,
+    fair: bool,
 }
 
 /// The state in which everything begins: the first shape has just arrived.
@@ -124,33 +133,40 @@ pub fn search(
             if block.is_empty() {
                 break;
             }
-            let follows = expand(machine, &block, at, &known, &seens, jobs);
-            for follows in follows {
-                seens.progress.transitions += u64::from(follows.moves);
-                for (fair, by, hash, next) in follows.next {
-                    let number = match next {
-                        Next::Known(number) => number,
-                        Next::New(state) => match known.entry(hash) {
-                            Entry::Occupied(known) => *known.get(),
-                            Entry::Vacant(place) => {
-                                let number = seens.all.len() as u32;
-                                place.insert(number);
-                                seens.see(&state, hash, at, by);
-                                deeper.push(*state);
-                                number
-                            }
-                        },
-                    };
-                    if fair && number != at {
-                        seens.fair.push(number);
+            for follows in expand(machine, &block, at, &known, &seens, jobs) {
+                seens.progress.transitions += follows.moves;
+                let (mut edges, mut new) = (follows.next.into_iter(), follows.new.into_iter());
+                let last = follows.counts.len();
+                for (nth, count) in (1..).zip(follows.counts) {
+                    for edge in edges.by_ref().take(usize::from(count)) {
+                        let number = match edge.known {
+                            NO_STATE => match (known.entry(edge.hash), new.next()) {
+                                (Entry::Vacant(place), Some(state)) => {
+                                    let number = seens.all.len() as u32;
+                                    place.insert(number);
+                                    seens.see(&state, edge.hash, at, edge.by);
+                                    deeper.push(state);
+                                    number
+                                }
+                                (Entry::Occupied(known), _) => *known.get(),
+                                (Entry::Vacant(_), None) => continue,
+                            },
+                            number => number,
+                        };
+                        if edge.fair {
+                            seens.fair.push(number);
+                        }
                     }
+                    seens.ends.push(seens.fair.len() as u64);
+                    if nth == last
+                        && let Some((by, violation)) = &follows.broken
+                    {
+                        seens.broken = Some((at, *by, violation.clone()));
+                        seens.progress.states = seens.all.len() as u64;
+                        return Ok(seens);
+                    }
+                    at += 1;
                 }
-                seens.ends.push(seens.fair.len() as u64);
-                if let Some((by, violation)) = follows.broken {
-                    seens.broken = Some((at, by, violation));
-                    return Ok(seens);
-                }
-                at += 1;
             }
             seens.progress.states = seens.all.len() as u64;
             seens.progress.waiting = seens.progress.states - u64::from(at);
@@ -191,7 +207,7 @@ fn expand(
 ) -> Vec<Follows> {
     let parts = block.len().div_ceil(PART);
     let turn = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Vec<Follows>)>> = Mutex::new(Vec::with_capacity(parts));
+    let done: Mutex<Vec<(usize, Follows)>> = Mutex::new(Vec::with_capacity(parts));
     let work = || {
         let mut moves = Vec::new();
         loop {
@@ -200,12 +216,13 @@ fn expand(
             if begin >= block.len() {
                 return;
             }
-            let end = (begin + PART).min(block.len());
-            let follows = block[begin..end]
-                .iter()
-                .zip(begin..)
-                .map(|(state, at)| follow(machine, state, first + at as u32, known, seens, &mut moves))
-                .collect();
+            let mut follows = Follows::default();
+            for (state, at) in block[begin..].iter().zip(begin..).take(PART) {
+                follow(machine, state, first + at as u32, known, seens, &mut moves, &mut follows);
+                if follows.broken.is_some() {
+                    break;
+                }
+            }
             lock(&done).push((part, follows));
         }
     };
@@ -220,7 +237,7 @@ fn expand(
     }
     let mut done = std::mem::take(&mut *lock(&done));
     done.sort_unstable_by_key(|(part, _)| *part);
-    done.into_iter().flat_map(|(_, follows)| follows).collect()
+    done.into_iter().map(|(_, follows)| follows).collect()
 }
 
 fn follow(
@@ -230,28 +247,30 @@ fn follow(
     known: &HashMap<u64, u32, PlainBuild>,
     seens: &Seens,
     moves: &mut Vec<Move>,
-) -> Follows {
+    follows: &mut Follows,
+) {
     machine.moves(state, moves);
+    follows.moves += moves.len() as u64;
+    let before = follows.next.len();
     let settled = seens.all[at as usize].settled;
-    let mut follows = Follows { moves: moves.len() as u32, next: Vec::with_capacity(moves.len()), broken: None };
     for (by, to) in (0_u16..).zip(moves.iter()) {
         let after = machine.go(state, *to, false);
-        if let Some(violation) = after.violation {
+        let broken = after.violation.or_else(|| disturbed(settled, *to, &after.state, after.sends));
+        if let Some(violation) = broken {
             follows.broken = Some((by, violation));
-            return follows;
+            break;
         }
-        if let Some(violation) = disturbed(settled, *to, &after.state, after.sends) {
-            follows.broken = Some((by, violation));
-            return follows;
+        if Arc::ptr_eq(&after.state.form, &state.form) && after.state.world == state.world {
+            continue;
         }
         let hash = after.state.hash();
-        let next = match known.get(&hash) {
-            Some(number) => Next::Known(*number),
-            None => Next::New(Box::new(after.state)),
-        };
-        follows.next.push((to.is_fair(), by, hash, next));
+        let known = known.get(&hash).copied();
+        follows.next.push(Edge { hash, known: known.unwrap_or(NO_STATE), by, fair: to.is_fair() });
+        if known.is_none() {
+            follows.new.push(after.state);
+        }
     }
-    follows
+    follows.counts.push((follows.next.len() - before) as u16);
 }
 
 /// L2: what has settled stays so, and quiet, unless a fault or a person disturbs it.

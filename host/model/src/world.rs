@@ -5,7 +5,7 @@ use crate::hash::Mix;
 use crate::scope::Edits;
 
 /// Most resources, and most calls, at one time. A search that needs more says so and stops.
-pub const MOST: usize = 12;
+pub const MOST: usize = 8;
 
 /// One resource that exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub struct Resource {
     pub session: u8,
     /// The host listens to the session.
     pub heard: bool,
-    /// The session has said all it says by itself.
+    /// Its join is kept by the driver, which does not know yet that it started.
     pub told: bool,
     /// It came when nobody waited for it.
     pub late: bool,
@@ -219,6 +219,34 @@ impl World {
         held.chain(self.calls.as_slice().iter().map(|call| call.attempt)).fold(0, |mask, at| mask | 1 << (at & 31))
     }
 
+    /// What cannot matter any more is forgotten: calls that nobody waits for and that find nothing to change, and ages
+    /// that nothing is compared with. The driver waits for the start of a bootstrap of the attempts in `starting`, a bit each.
+    pub fn forget(&mut self, starting: u32) {
+        let world = *self;
+        self.calls.retain(|call| {
+            let held = || world.leased(call.attempt, call.number).map(|at| world.resources.as_slice()[at]);
+            call.waits != Waits::Nobody
+                || match call.ask {
+                    Ask::Create => true,
+                    Ask::Settle | Ask::Lookup => false,
+                    Ask::Start => held().is_some_and(|held| held.session == 0),
+                    Ask::Cancel => held().is_some_and(|held| held.session == call.session + 1),
+                    Ask::Destroy => held().is_some(),
+                }
+        });
+        // A join may be reported again, unless the driver would only keep it once more.
+        for held in self.resources.as_mut().iter_mut() {
+            held.told &= starting >> (held.attempt & 31) & 1 == 1;
+        }
+        if self.faults_left == 0 {
+            self.resources.as_mut().iter_mut().for_each(|held| held.young_ms = 0);
+            if self.crashes_left == 0 {
+                let awaited = self.calls.as_mut().iter_mut().filter(|call| call.waits == Waits::Driver);
+                awaited.for_each(|call| call.left_ms = 0);
+            }
+        }
+    }
+
     /// Attempts have other numbers now.
     pub fn renumber(&mut self, to: &[u8]) {
         let new = |attempt: u8| to.get(usize::from(attempt)).copied().unwrap_or(u8::MAX);
@@ -232,7 +260,7 @@ impl World {
         let counts = (held.len() as u64) << 8 | (calls.len() as u64) << 16;
         mix.word(edits | counts | u64::from(self.crashes_left) << 24 | u64::from(self.faults_left) << 32);
         for held in held {
-            let flags = u64::from(held.heard) | u64::from(held.told) << 1 | u64::from(held.late) << 2;
+            let flags = u64::from(held.heard) | u64::from(held.late) << 1 | u64::from(held.told) << 2;
             let names = u64::from(held.attempt) | u64::from(held.number) << 8 | u64::from(held.session) << 16;
             mix.word(names | flags << 24 | u64::from(held.young_ms) << 32);
         }

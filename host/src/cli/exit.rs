@@ -14,7 +14,7 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line or an input file is wrong. Nothing was started or changed.
     Usage = 2,
-    /// Not in time (`up --until-converged --timeout`).
+    /// Not in time (`up --until-converged --timeout`), or not within a limit (`check --max-states`).
     Timeout = 3,
     /// A replay decided something else than what was recorded.
     Diverged = 6,
@@ -26,7 +26,7 @@ Exit codes:
   0  it worked
   1  it failed
   2  the command line or an input file is wrong; nothing was started or changed
-  3  not in time
+  3  not in time, or not finished within a limit
   6  a replay decided something else than what was recorded";
 
 impl From<ExitCode> for std::process::ExitCode {

@@ -1,5 +1,6 @@
 //! The command line: one file a verb.
 
+mod check;
 mod completions;
 mod decider;
 mod exit;
@@ -63,6 +64,8 @@ pub enum Verb {
     Test(test::TestArgs),
     /// Walk a journal forwards and back: what changed, which rule decided, and by which row
     Step(step::StepArgs),
+    /// Search every interleaving of a small fleet, with faults, and check every guarantee
+    Check(check::CheckArgs),
     /// Look at a journal: what happened, whether it is sound
     #[command(subcommand)]
     Journal(journal::JournalVerb),
@@ -94,6 +97,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Simulate(args) => simulate::run(&args, &terminal),
         Verb::Test(args) => test::run(&args, &terminal),
         Verb::Step(args) => step::run(&args, &terminal).map(|()| ExitCode::Ok),
+        Verb::Check(args) => check::run(&args, &terminal),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),
