@@ -119,7 +119,7 @@ impl Machine<'_> {
             id.unwrap_or(OperationId { attempt: attempt(at), sequence: 0 })
         };
         match input {
-            In::Shape(edits) => vec![Input::Desired(self.scope.shape(edits))],
+            In::Shape(edits) => vec![Input::Desired(self.shape(edits))],
             In::Answer { attempt: at, reply, number, session } => {
                 vec![Input::Completed { id: pending(at), result: result(reply, attempt(at), number, session) }]
             }
@@ -165,7 +165,7 @@ impl Machine<'_> {
                         inputs.push(Input::Observed { attempt: known.attempt, observation });
                     }
                 }
-                inputs.push(Input::Desired(self.scope.shape(edits)));
+                inputs.push(Input::Desired(self.shape(edits)));
                 inputs
             }
             In::Keep(_) => Vec::new(),

@@ -11,6 +11,7 @@ use engine::driver::{Driver, DriverError};
 use engine::id::{AttemptId, OperationId};
 use engine::invariants::Violation;
 use engine::io::{DeciderFailure, DeciderIdentity, Request};
+use engine::shape::ClusterShape;
 use engine::state::{ManagedNode, Pending};
 
 use crate::hash::{Mix, PlainBuild};
@@ -134,6 +135,7 @@ pub struct Machine<'a> {
     pub identity: DeciderIdentity,
     /// A decider that is not the built-in one may look at what the engine does not.
     pub exact: bool,
+    shapes: Vec<ClusterShape>,
     forms: Vec<Mutex<HashMap<u128, Arc<Form>, PlainBuild>>>,
     /// Decisions by rule, in steps that were computed.
     pub rules: Vec<AtomicU64>,
@@ -157,11 +159,17 @@ impl<'a> Machine<'a> {
             rules: identity.rules.iter().map(|_| AtomicU64::new(0)).collect(),
             identity,
             exact,
+            shapes: (0..8).map(|code| scope.shape(Edits::of(code))).collect(),
             forms: (0..SHARDS).map(|_| Mutex::default()).collect(),
             computed: AtomicU64::new(0),
             #[cfg(feature = "mutations")]
             mutation: None,
         }
+    }
+
+    /// The shape after some edits.
+    pub fn shape(&self, edits: Edits) -> ClusterShape {
+        self.shapes.get(usize::from(edits.code())).cloned().unwrap_or_else(|| self.scope.shape(edits))
     }
 
     /// The form of a driver that knows nothing yet.

@@ -16,6 +16,12 @@ pub const NOT_COVERED: &[&str] = &[
     "an executor that promises a result after its deadline; the same result twice",
 ];
 
+/// The scope in a few words.
+pub fn title(scope: &Scope) -> String {
+    let (slots, faults) = (plural(scope.nodes.into(), "slot"), plural(scope.faults.into(), "fault"));
+    format!("{slots}, {faults}, {} provider", scope.kind)
+}
+
 /// What a search of this scope covers, in sentences.
 pub fn covered(scope: &Scope) -> Vec<String> {
     let mut covered = Vec::new();
@@ -23,8 +29,7 @@ pub fn covered(scope: &Scope) -> Vec<String> {
         Kind::Keyed => String::new(),
         Kind::Windowed => format!("; a lost create takes effect within {WINDOW_MS} ms of being sent, or never"),
     };
-    let slots = plural(scope.nodes.into(), "slot");
-    covered.push(format!("{slots} of one group, one {} provider{window}", scope.kind));
+    covered.push(format!("{} of one group, one {} provider{window}", plural(scope.nodes.into(), "slot"), scope.kind));
     let mut edits = Vec::new();
     if scope.replacement {
         edits.push("one change of the template");
@@ -129,7 +134,11 @@ fn holds(outcome: &Outcome) -> String {
 }
 
 fn broken_text(scope: &Scope, broken: &Broken, outcome: &Outcome) -> String {
-    let mut text = format!("{} is broken: {}\n", broken.violation.id, broken.violation.what);
+    let id = broken.violation.id;
+    let mut text = format!("{id} is broken: {}\n", broken.violation.what);
+    if let Some(sentence) = engine::property::sentence(id) {
+        let _ = writeln!(text, "{id} says: {sentence}");
+    }
     if broken.never_settle > 0 {
         let (states, all) = (grouped(broken.never_settle), grouped(outcome.progress.states));
         let _ = writeln!(text, "{states} of {all} states can never settle; the shortest path to one of them:");

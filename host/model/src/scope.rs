@@ -90,6 +90,10 @@ pub struct Edits {
 }
 
 impl Edits {
+    pub(crate) fn of(code: u8) -> Self {
+        Edits { template: code & 1 != 0, down: code & 2 != 0, up: code & 4 != 0 }
+    }
+
     pub(crate) fn code(self) -> u8 {
         u8::from(self.template) | u8::from(self.down) << 1 | u8::from(self.up) << 2
     }

@@ -14,19 +14,20 @@ use super::{ExitCode, Failure, InputError, Terminal, decider};
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Slots of the fleet, at most 4.
-    #[arg(long, value_name = "COUNT", default_value_t = 2)]
-    pub nodes: u32,
-    /// Faults in one execution, at most. One more multiplies the states by twenty or so.
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    pub faults: u8,
+    /// Slots of the fleet, 1 to 4 [default: 2]. Without `--nodes` and `--faults`: two slots without a fault, and one slot
+    /// with two.
+    #[arg(long, value_name = "COUNT")]
+    pub nodes: Option<u32>,
+    /// Faults in one execution, at most [default: 1]. One more multiplies the states by twenty or more.
+    #[arg(long, value_name = "COUNT")]
+    pub faults: Option<u8>,
     /// What the provider promises [default: both, one after the other].
     #[arg(long, value_enum, value_name = "PROMISE")]
     pub promise: Option<Promise>,
     /// Threads [default: one a core]. The result does not depend on it.
     #[arg(long, value_name = "COUNT")]
     pub jobs: Option<usize>,
-    /// Distinct states, at most, for each promise; about 100 bytes of memory each.
+    /// Distinct states, at most, in one search; about 100 bytes of memory each.
     #[arg(long, value_name = "COUNT", default_value_t = 50_000_000)]
     pub max_states: u64,
     /// A decider to check: a component, in the sandbox. Each snapshot is decided once.
@@ -58,8 +59,6 @@ pub enum Rule {
 #[derive(Serialize)]
 struct Json<'a> {
     schema: &'static str,
-    nodes: u32,
-    faults: u8,
     decider: &'a str,
     searches: Vec<Search<'a>>,
 }
@@ -67,6 +66,8 @@ struct Json<'a> {
 #[derive(Serialize)]
 struct Search<'a> {
     promise: String,
+    nodes: u32,
+    faults: u8,
     verdict: &'static str,
     property: Option<&'a str>,
     what: Option<&'a str>,
@@ -116,11 +117,15 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     });
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(Scope, Outcome, Duration)> = Vec::new();
-    for kind in kinds {
-        let scope = Scope { nodes: args.nodes, faults: args.faults, kind, weaken, ..Scope::default() };
+    let sizes = match (args.nodes, args.faults) {
+        (None, None) => vec![(2, 0), (1, 2)],
+        (nodes, faults) => vec![(nodes.unwrap_or(2), faults.unwrap_or(1))],
+    };
+    for (kind, (nodes, faults)) in kinds.into_iter().flat_map(|kind| sizes.iter().map(move |size| (kind, *size))) {
+        let scope = Scope { nodes, faults, kind, weaken, ..Scope::default() };
         let (jobs, most, exact) = (args.jobs.unwrap_or(cores).min(256), args.max_states, component.is_some());
         let check = Check { scope, identity: identity.clone(), decide, exact, jobs, most };
-        let bar = Bar::new(kind, terminal);
+        let bar = Bar::new(&scope, terminal);
         let outcome = check.run(&mut |progress| bar.show(progress));
         bar.clear();
         let outcome = outcome.map_err(refused)?;
@@ -132,9 +137,7 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     }
     if terminal.is_json() {
         let searches = done.iter().map(|(scope, outcome, elapsed)| search(scope, outcome, *elapsed)).collect();
-        let (nodes, faults) = (args.nodes, args.faults);
-        let decider = &identity.digest;
-        terminal.print_json(&Json { schema: "homeostat.check/v1", nodes, faults, decider, searches })?;
+        terminal.print_json(&Json { schema: "homeostat.check/v1", decider: &identity.digest, searches })?;
     } else {
         let not = report::NOT_COVERED.iter().map(|what| format!("  - {what}\n")).collect::<String>();
         terminal.print(&format!("not covered (`homeostat simulate` draws most of it at random):\n{not}"))?;
@@ -160,7 +163,7 @@ fn refused(error: CheckError) -> Failure {
 
 fn print(scope: &Scope, outcome: &Outcome, elapsed: Duration, terminal: &Terminal) -> Result<(), Failure> {
     let bold = terminal.style().bold();
-    let mut text = format!("{}\n", bold.apply_to(format!("{} provider", scope.kind)));
+    let mut text = format!("{}\n", bold.apply_to(report::title(scope)));
     for line in report::covered(scope) {
         text.push_str(&format!("  - {line}\n"));
     }
@@ -185,6 +188,8 @@ fn search<'a>(scope: &Scope, outcome: &'a Outcome, elapsed: Duration) -> Search<
     };
     Search {
         promise: scope.kind.to_string(),
+        nodes: scope.nodes,
+        faults: scope.faults,
         verdict: match outcome.verdict {
             Verdict::Holds => "holds",
             Verdict::Unfinished => "unfinished",
@@ -211,15 +216,15 @@ fn search<'a>(scope: &Scope, outcome: &'a Outcome, elapsed: Duration) -> Search<
 
 /// The progress, on standard error, where somebody looks at it.
 struct Bar {
-    kind: Kind,
+    title: String,
     live: bool,
     began: Instant,
 }
 
 impl Bar {
-    fn new(kind: Kind, terminal: &Terminal) -> Self {
+    fn new(scope: &Scope, terminal: &Terminal) -> Self {
         let live = std::io::stderr().is_terminal() && !terminal.is_json();
-        Bar { kind, live, began: Instant::now() }
+        Bar { title: report::title(scope), live, began: Instant::now() }
     }
 
     fn show(&self, progress: Progress) {
@@ -229,8 +234,8 @@ impl Bar {
         let rate = progress.states as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let Progress { states, waiting, depth, .. } = progress;
         let mut err = std::io::stderr().lock();
-        let kind = self.kind;
-        let _ = write!(err, "\r\x1b[2K{kind}: {states} states, {waiting} waiting, depth {depth}, {rate:.0} states/s")
+        let title = &self.title;
+        let _ = write!(err, "\r\x1b[2K{title}: {states} states, {waiting} waiting, depth {depth}, {rate:.0} states/s")
             .and_then(|()| err.flush());
     }
 

@@ -1,6 +1,7 @@
 //! The program as its users meet it: exit codes, messages, and what never takes more than one screen.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod check;
 mod decider;
 mod examples;
 mod fleet_files;
