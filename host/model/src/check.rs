@@ -26,8 +26,7 @@ pub struct Check<'a> {
     pub jobs: usize,
     /// Distinct states, at most.
     pub most: u64,
-    /// The rule of the engine that is broken on purpose (tests only).
-    #[cfg(feature = "mutations")]
+    /// The rule of the engine that is broken on purpose (tests only: without the feature `mutations` nothing is).
     pub mutation: Option<engine::mutation::Mutation>,
 }
 
@@ -96,12 +95,8 @@ impl Check<'_> {
         if nodes == 0 || nodes > MAX_NODES {
             return Err(CheckError::Nodes { nodes });
         }
-        #[cfg_attr(not(feature = "mutations"), allow(unused_mut))]
         let mut machine = Machine::new(self.scope, self.identity.clone(), self.decide, self.exact);
-        #[cfg(feature = "mutations")]
-        {
-            machine.mutation = self.mutation;
-        }
+        machine.mutation = self.mutation;
         let seens = search(&machine, self.jobs, self.most, watch)?;
         let verdict = self.judge(&machine, &seens)?;
         let ids = self.identity.rules.iter().map(|rule| rule.id.clone());

@@ -5,6 +5,7 @@
 //! that everything can settle, and then stays quiet, on the graph of moves that are neither faults nor edits.
 
 mod check;
+mod configuration;
 mod effects;
 mod engine_step;
 mod hash;

@@ -141,7 +141,7 @@ pub struct Machine<'a> {
     pub rules: Vec<AtomicU64>,
     /// Steps that were computed.
     pub computed: AtomicU64,
-    #[cfg(feature = "mutations")]
+    #[cfg_attr(not(feature = "mutations"), allow(dead_code))]
     pub mutation: Option<engine::mutation::Mutation>,
 }
 
@@ -162,7 +162,6 @@ impl<'a> Machine<'a> {
             shapes: (0..8).map(|code| scope.shape(Edits::of(code))).collect(),
             forms: (0..SHARDS).map(|_| Mutex::default()).collect(),
             computed: AtomicU64::new(0),
-            #[cfg(feature = "mutations")]
             mutation: None,
         }
     }

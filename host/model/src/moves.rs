@@ -5,17 +5,10 @@ use std::sync::Arc;
 use engine::id::AttemptId;
 use engine::invariants::Violation;
 
-use crate::hash::Mix;
+use crate::configuration::Configuration;
 use crate::machine::{Failing, Form, In, Machine, Sent, Step, Word};
 use crate::scope::{Kind, UNIT_MS, WINDOW_MS, Weaken};
 use crate::world::{Ask, Call, Reply, Waits, World};
-
-/// A state of the whole: the driver, and the world.
-#[derive(Clone, Debug)]
-pub struct State {
-    pub form: Arc<Form>,
-    pub world: World,
-}
 
 /// One thing that can happen. Calls and resources by their place in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +80,7 @@ impl Move {
 /// Where a move leads.
 #[derive(Clone, Debug)]
 pub struct After {
-    pub state: State,
+    pub state: Configuration,
     /// Calls left.
     pub sends: bool,
     /// Which, where the driver goes on under its own names.
@@ -95,69 +88,9 @@ pub struct After {
     pub violation: Option<Violation>,
 }
 
-impl State {
-    pub fn hash(&self) -> u64 {
-        let mut mix = Mix::new();
-        mix.word(self.form.hash as u64);
-        mix.word((self.form.hash >> 64) as u64);
-        self.world.hash(&mut mix);
-        (mix.finish() >> 64) as u64
-    }
-
-    /// Converged, nothing on its way, and what exists is what is held or reported.
-    pub fn is_settled(&self) -> bool {
-        if !self.form.converged || !self.world.calls.as_slice().is_empty() {
-            return false;
-        }
-        let held = |attempt: u8, number: u8| {
-            let known = self.form.known.get(usize::from(attempt));
-            // A second resource under a key in use is reported; once its attempt is retired it is reaped.
-            known.is_some_and(|known| {
-                known.holds && (known.lease == number + 1 || known.orphans >> (number & 15) & 1 == 1)
-            })
-        };
-        self.world.resources.as_slice().iter().all(|resource| held(resource.attempt, resource.number))
-            && self
-                .form
-                .known
-                .iter()
-                .enumerate()
-                .all(|(at, known)| known.lease == 0 || self.world.leased(at as u8, known.lease - 1).is_some())
-    }
-
-    /// How far time goes in one move; `None` when nothing depends on it.
-    pub(crate) fn step_ms(&self) -> Option<u64> {
-        let world = &self.world;
-        let ages = world.calls.as_slice().iter().any(|call| call.left_ms > 0)
-            || world.resources.as_slice().iter().any(|held| held.young_ms > 0);
-        match self.form.wake_ms {
-            Some(wake) => Some(wake),
-            None => ages.then_some(UNIT_MS),
-        }
-    }
-
-    /// How much is late when time passes: calls that the driver waits for, and joins that would have come.
-    fn late(&self, ms: u64) -> u8 {
-        let due = |at: Option<u64>| at.is_some_and(|at| at <= ms);
-        let mut late = 0;
-        for call in self.world.calls.as_slice().iter().filter(|call| call.waits == Waits::Driver) {
-            let known = self.form.known.get(usize::from(call.attempt));
-            late += u8::from(known.is_some_and(|known| due(known.deadline_ms)));
-        }
-        for held in self.world.resources.as_slice().iter().filter(|held| held.heard && held.session > 0) {
-            let known = self.form.known.get(usize::from(held.attempt));
-            let listens = |known: &crate::machine::Known| {
-                due(known.boot_ms) && known.lease == held.number + 1 && known.session == held.session
-            };
-            late += u8::from(known.is_some_and(listens));
-        }
-        late
-    }
-}
-
 impl Machine<'_> {
     /// Everything that can happen next, in an order that depends on nothing but the state.
-    pub fn moves(&self, state: &State, moves: &mut Vec<Move>) {
+    pub fn moves(&self, state: &Configuration, moves: &mut Vec<Move>) {
         let world = &state.world;
         let faults = world.faults_left;
         moves.clear();
@@ -211,7 +144,7 @@ impl Machine<'_> {
         }
     }
 
-    fn faults(&self, state: &State, moves: &mut Vec<Move>) {
+    fn faults(&self, state: &Configuration, moves: &mut Vec<Move>) {
         let world = &state.world;
         for (at, call) in (0_u8..).zip(world.calls.as_slice()).filter(|(_, call)| call.waits == Waits::Driver) {
             moves.push(Move::Silence(at));
@@ -251,7 +184,7 @@ impl Machine<'_> {
     }
 
     /// Does one of them. With `alone`, this very driver goes on under its own names.
-    pub fn go(&self, state: &State, to: Move, alone: bool) -> After {
+    pub fn go(&self, state: &Configuration, to: Move, alone: bool) -> After {
         let mut world = state.world;
         world.faults_left -= to.costs();
         let call = |at: u8| world.calls.as_slice().get(usize::from(at)).copied().unwrap_or_default();
@@ -364,7 +297,7 @@ impl Machine<'_> {
             violation.get_or_insert_with(|| broken.clone());
         }
         self.take_over(state, &step, &mut world, &mut violation);
-        let next = State { form: Arc::clone(&step.next), world };
+        let next = Configuration { form: Arc::clone(&step.next), world };
         let mut after = self.rest(&next, world, violation, alone);
         after.sends = !step.sent.is_empty();
         if alone {
@@ -375,7 +308,13 @@ impl Machine<'_> {
     }
 
     /// The world follows the driver: attempts are renumbered, calls leave, doubts end.
-    pub(crate) fn take_over(&self, state: &State, step: &Step, world: &mut World, violation: &mut Option<Violation>) {
+    pub(crate) fn take_over(
+        &self,
+        state: &Configuration,
+        step: &Step,
+        world: &mut World,
+        violation: &mut Option<Violation>,
+    ) {
         for call in world.calls.as_mut() {
             if call.waits == Waits::Driver {
                 continue;
@@ -420,7 +359,13 @@ impl Machine<'_> {
     }
 
     /// The rest of a move: what nobody refers to is forgotten, and everything is put in order.
-    pub(crate) fn rest(&self, state: &State, mut world: World, mut violation: Option<Violation>, alone: bool) -> After {
+    pub(crate) fn rest(
+        &self,
+        state: &Configuration,
+        mut world: World,
+        mut violation: Option<Violation>,
+        alone: bool,
+    ) -> After {
         let mut form = Arc::clone(&state.form);
         self.drop_idle_words(&form, &mut world, alone);
         let starting = form.known.iter().enumerate().filter(|(_, known)| known.starts);
@@ -443,7 +388,7 @@ impl Machine<'_> {
         if world.resources.overflow || world.calls.overflow {
             violation.get_or_insert(Violation { id: "scope", what: "more resources or calls at once than fit".into() });
         }
-        After { state: State { form, world }, sends: false, sent: Vec::new(), violation }
+        After { state: Configuration { form, world }, sends: false, sent: Vec::new(), violation }
     }
 
     /// What comes too late for an attempt that is over: it is given to the driver at once, and if that changes nothing, as it
@@ -464,7 +409,7 @@ impl Machine<'_> {
         }
     }
 
-    fn pass_time(&self, state: &State, world: &mut World, ms: u64) {
+    fn pass_time(&self, state: &Configuration, world: &mut World, ms: u64) {
         let past = ms as u16;
         for call in world.calls.as_mut() {
             let known = state.form.known.get(usize::from(call.attempt));
@@ -491,7 +436,7 @@ impl Machine<'_> {
     }
 
     /// The host is killed: replies are lost, and so is each call that is not in `lands`. Which sessions it can listen to again.
-    fn crash(&self, state: &State, world: &mut World, lands: u16) -> u32 {
+    fn crash(&self, state: &Configuration, world: &mut World, lands: u16) -> u32 {
         let mut calls = crate::world::Few::default();
         for (at, call) in world.calls.as_slice().iter().enumerate() {
             let goes_on = match call.waits {

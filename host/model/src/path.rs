@@ -4,8 +4,9 @@
 use engine::id::AttemptId;
 use engine::invariants::Violation;
 
+use crate::configuration::Configuration;
 use crate::machine::Machine;
-use crate::moves::{Move, State};
+use crate::moves::Move;
 use crate::search::{NO_STATE, Seens, disturbed, first};
 use crate::world::{Ask, Call, Reply, Resource, Waits};
 
@@ -16,7 +17,7 @@ pub struct Walked {
     /// What was broken in the last step.
     pub violation: Option<Violation>,
     /// The state that it ends in.
-    pub state: State,
+    pub state: Configuration,
 }
 
 /// Why a path cannot be walked: the normal form is not what it should be.
@@ -72,7 +73,7 @@ pub fn walk(machine: &Machine<'_>, seens: &Seens, to: u32, on: &[u32], last: Opt
 
 struct Walk<'a> {
     machine: &'a Machine<'a>,
-    state: State,
+    state: Configuration,
     lines: Vec<String>,
     violation: Option<Violation>,
     now_ms: u64,
@@ -220,7 +221,7 @@ fn answer(reply: Reply) -> &'static str {
 }
 
 /// What each node waits for, and what exists that nobody holds: why a state is not settled.
-pub fn unsettled(state: &State) -> String {
+pub fn unsettled(state: &Configuration) -> String {
     let view = state.form.driver.view();
     let mut words: Vec<String> = view
         .nodes

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use engine::driver::DriverError;
 use engine::invariants::Violation;
 
+use crate::configuration::Configuration;
 use crate::hash::PlainBuild;
 use crate::machine::{In, Machine, lock};
-use crate::moves::{Move, State};
+use crate::moves::Move;
 use crate::scope::Edits;
 use crate::world::World;
 
@@ -70,7 +71,7 @@ struct Follows {
     counts: Vec<u16>,
     next: Vec<Edge>,
     /// Those that were not known when the block began, in order.
-    new: Vec<State>,
+    new: Vec<Configuration>,
     /// The first violation, by which move; it belongs to the last state counted.
     broken: Option<(u16, Violation)>,
 }
@@ -85,7 +86,7 @@ struct Edge {
 }
 
 /// The state in which everything begins: the first shape has just arrived.
-pub fn first(machine: &Machine<'_>, alone: bool) -> Result<(State, Option<Violation>), DriverError> {
+pub fn first(machine: &Machine<'_>, alone: bool) -> Result<(Configuration, Option<Violation>), DriverError> {
     let form = machine.begin()?;
     let edits = Edits::default();
     let step = match alone {
@@ -94,7 +95,7 @@ pub fn first(machine: &Machine<'_>, alone: bool) -> Result<(State, Option<Violat
     };
     let (crashes_left, faults_left) = (machine.scope.crashes, machine.scope.faults);
     let world = World { edits, crashes_left, faults_left, ..World::default() };
-    let state = State { form: Arc::clone(&step.next), world };
+    let state = Configuration { form: Arc::clone(&step.next), world };
     // The decider inserts both at once; nothing has left yet but what the first passes dispatched.
     let mut violation = step.violation.clone();
     let mut world = state.world;
@@ -129,7 +130,7 @@ pub fn search(
         let states = std::mem::take(&mut level);
         let mut rest = states.into_iter();
         loop {
-            let block: Vec<State> = rest.by_ref().take(BLOCK).collect();
+            let block: Vec<Configuration> = rest.by_ref().take(BLOCK).collect();
             if block.is_empty() {
                 break;
             }
@@ -184,7 +185,7 @@ pub fn search(
 }
 
 impl Seens {
-    fn see(&mut self, state: &State, hash: u64, parent: u32, by: u16) {
+    fn see(&mut self, state: &Configuration, hash: u64, parent: u32, by: u16) {
         let idle = state.form.converged && state.world.calls.as_slice().is_empty();
         self.all.push(Seen { hash, parent, by, settled: state.is_settled(), idle });
     }
@@ -199,7 +200,7 @@ impl Seens {
 
 fn expand(
     machine: &Machine<'_>,
-    block: &[State],
+    block: &[Configuration],
     first: u32,
     known: &HashMap<u64, u32, PlainBuild>,
     seens: &Seens,
@@ -242,7 +243,7 @@ fn expand(
 
 fn follow(
     machine: &Machine<'_>,
-    state: &State,
+    state: &Configuration,
     at: u32,
     known: &HashMap<u64, u32, PlainBuild>,
     seens: &Seens,
@@ -274,7 +275,7 @@ fn follow(
 }
 
 /// L2: what has settled stays so, and quiet, unless a fault or a person disturbs it.
-pub fn disturbed(settled: bool, to: Move, after: &State, sends: bool) -> Option<Violation> {
+pub fn disturbed(settled: bool, to: Move, after: &Configuration, sends: bool) -> Option<Violation> {
     if !settled || !to.is_fair() || (after.is_settled() && !sends) {
         return None;
     }

@@ -16,16 +16,7 @@ fn ladder(snapshot: &Snapshot) -> Result<Plan, DeciderFailure> {
 }
 
 fn run(scope: Scope, decide: &Decide<'_>, exact: bool, jobs: usize, most: u64) -> Outcome {
-    let check = Check {
-        scope,
-        identity: native(),
-        decide,
-        exact,
-        jobs,
-        most,
-        #[cfg(feature = "mutations")]
-        mutation: None,
-    };
+    let check = Check { scope, identity: native(), decide, exact, jobs, most, mutation: None };
     check.run(&mut |_| {}).unwrap()
 }
 
@@ -177,16 +168,8 @@ fn the_ladder_as_somebody_elses_decider_holds_too() {
 fn nothing_is_no_scope() {
     for nodes in [0, 5] {
         let scope = Scope { nodes, ..Scope::default() };
-        let check = Check {
-            scope,
-            identity: native(),
-            decide: &ladder,
-            exact: false,
-            jobs: 1,
-            most: 1,
-            #[cfg(feature = "mutations")]
-            mutation: None,
-        };
+        let check =
+            Check { scope, identity: native(), decide: &ladder, exact: false, jobs: 1, most: 1, mutation: None };
         assert!(check.run(&mut |_| {}).is_err());
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     for (kind, (nodes, faults)) in kinds.into_iter().flat_map(|kind| sizes.iter().map(move |size| (kind, *size))) {
         let scope = Scope { nodes, faults, kind, weaken, ..Scope::default() };
         let (jobs, most, exact) = (args.jobs.unwrap_or(cores).min(256), args.max_states, component.is_some());
-        let check = Check { scope, identity: identity.clone(), decide, exact, jobs, most };
+        let check = Check { scope, identity: identity.clone(), decide, exact, jobs, most, mutation: None };
         let bar = Bar::new(&scope, terminal);
         let outcome = check.run(&mut |progress| bar.show(progress));
         bar.clear();

@@ -50,7 +50,8 @@ fn both_promises_are_checked_and_threads_do_not_matter() {
 
 #[test]
 fn a_weakened_rule_is_shown_to_be_needed() {
-    let (code, said) = check(&["--nodes", "1", "--faults", "0", "--promise", "windowed", "--weaken", "windowed-settle"]);
+    let (code, said) =
+        check(&["--nodes", "1", "--faults", "0", "--promise", "windowed", "--weaken", "windowed-settle"]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("S8 is broken: 2 live resources bear the key of one attempt\n"), "{said}");
     assert!(said.contains("the host is killed and starts again") && !said.contains("fault: "), "{said}");
