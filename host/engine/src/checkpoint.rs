@@ -61,6 +61,11 @@ impl Driver {
         Ok(serde_json::to_vec(&Written { schema: SCHEMA, driver: self })?)
     }
 
+    /// Whether no pass is in flight: the best time to be written down, since nobody then waits for an answer.
+    pub fn is_between_passes(&self) -> bool {
+        self.pass.is_none()
+    }
+
     /// The driver that was written.
     ///
     /// # Errors

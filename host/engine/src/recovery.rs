@@ -1,12 +1,16 @@
 //! Recovery (SPEC 10): a driver that was rebuilt from its durable inputs starts again.
 
+use std::sync::Arc;
+
+use decider::Stage;
+
 use crate::driver::Driver;
 use crate::folding::Folding;
-use crate::id::{AttemptId, NodeId};
-use crate::io::Fault;
+use crate::id::{AttemptId, ExternalKey, NodeId};
+use crate::io::{Endpoint, Fault, LeaseId, SessionId};
 use crate::ledger::{self, LedgerEvent, Step};
 use crate::mutation::Mutation;
-use decider::Stage;
+use crate::shape::Template;
 
 impl Driver {
     /// The host starts again. Whatever was pending comes back as ambiguous, and stages get their time anew: while nobody
@@ -52,23 +56,39 @@ impl Driver {
 
     /// The sessions that the state knows to run: whoever starts the host again listens to them again.
     pub fn live_sessions(&self) -> Vec<LiveSession> {
-        let nodes = self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
-        nodes
-            .filter_map(|node| {
-                let (lease, session) = (node.lease.clone()?, node.session.clone()?);
-                Some(LiveSession { attempt: node.attempt, lease, session })
+        let slots = self.state.slots.iter().filter_map(|slot| Some((slot, slot.node.as_ref()?)));
+        slots
+            .filter_map(|(slot, node)| {
+                let template = self.state.templates.get(node.template.0 as usize)?.clone();
+                Some(LiveSession {
+                    attempt: node.attempt,
+                    key: self.state.key(&slot.name, node.attempt),
+                    provider: template.provider.clone(),
+                    lease: node.lease.clone()?,
+                    endpoint: node.endpoint.clone()?,
+                    session: node.session.clone()?,
+                    template,
+                })
             })
             .collect()
     }
 }
 
 /// A bootstrap session that the state knows to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LiveSession {
     /// Whose.
     pub attempt: AttemptId,
-    /// On what.
-    pub lease: crate::io::LeaseId,
+    /// The resource's label.
+    pub key: ExternalKey,
+    /// Which backend knows it.
+    pub provider: String,
+    /// On what it runs.
+    pub lease: LeaseId,
+    /// Where that is.
+    pub endpoint: Endpoint,
     /// The backend's reference.
-    pub session: crate::io::SessionId,
+    pub session: SessionId,
+    /// What was started.
+    pub template: Arc<Template>,
 }

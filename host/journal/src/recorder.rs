@@ -56,6 +56,11 @@ impl Recorder {
         (recorder, Entry::Start(Box::new(Start::new(config, description))).into())
     }
 
+    /// A recorder for a driver that goes on, between two passes, under a decider with this digest.
+    pub fn resume(decider: &str) -> Self {
+        Recorder { decider: decider.into(), asked: None }
+    }
+
     /// An input was given to the driver, and this is what it said. Before its outputs are drained.
     pub fn folded(&mut self, input: Input, error: Option<&DriverError>) -> Option<Draft> {
         if matches!(error, Some(DriverError::Undrained { .. })) {

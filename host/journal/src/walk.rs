@@ -62,6 +62,20 @@ impl Walk {
         Walk::default()
     }
 
+    /// Goes on from a driver that was written down between two passes (`Driver::checkpoint`): the next record is the one
+    /// after it.
+    pub fn after(driver: Driver) -> Self {
+        let rules = Arc::new(driver.decider().rules.clone());
+        let recorder = Some(Recorder::resume(&driver.decider().digest));
+        Walk { driver: Some(driver), recorder, rules, ..Walk::default() }
+    }
+
+    /// The driver and its recorder, to go on with; `None` before the first record. What the journal has not recorded of the
+    /// last batch never left.
+    pub fn into_parts(self) -> Option<(Driver, Recorder)> {
+        self.driver.zip(self.recorder)
+    }
+
     /// The driver, as it stands after the last record; `None` before the first.
     pub fn driver(&self) -> Option<&Driver> {
         self.driver.as_ref()
@@ -151,6 +165,11 @@ impl Walk {
     }
 
     fn fold(&mut self, line: &Line, input: Input, recorded: Option<&str>) -> Result<(), Mismatch> {
+        if input == Input::Restarted {
+            // What was not recorded of the last batch before it died with the process, and so did the call in flight.
+            self.expected.clear();
+            self.asked = None;
+        }
         self.settled(line)?;
         let changed = match &input {
             Input::DeciderChanged(identity) => Some(Arc::new(identity.rules.clone())),

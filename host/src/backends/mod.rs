@@ -35,6 +35,20 @@ pub trait Backend: Send + Sync {
     /// [`Observation::Closed`], also after this call has returned.
     async fn start(&self, request: StartRequest<'_>, observations: ObservationSink) -> Result<Started, Fault>;
 
+    /// Listens again to a session that an earlier start of the host began; never begins another. What it reports goes to
+    /// `observations`, as after [`Backend::start`]; one that has ended reports [`Observation::Closed`], with an exit status
+    /// only where there is one (S14). Where this fails the session counts as closed, and nothing is known of its end: what
+    /// was ready stays so, what was not yet is replaced.
+    async fn listen(
+        &self,
+        request: StartRequest<'_>,
+        session: &SessionId,
+        observations: ObservationSink,
+    ) -> Result<(), Fault> {
+        let _ = (request, session, observations);
+        Err(Fault::permanent("this backend cannot listen to a session again"))
+    }
+
     /// Stops the bootstrap and what it started. Already gone is success.
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault>;
 

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::id::AttemptId;
+use engine::recovery::LiveSession;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Executor, Shared};
-use crate::backends::{Observation, ObservationSink};
+use crate::backends::{Fault, Observation, ObservationSink, StartRequest};
 
 /// A line of output at most this often reaches the driver, an attempt.
 const OUTPUT_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,6 +45,28 @@ impl Executor {
         open.insert(attempt, sender.downgrade());
         tokio::spawn(forward(self.shared.clone(), attempt, receiver));
         ObservationSink::new(attempt, sender)
+    }
+}
+
+impl Executor {
+    /// Listens again to a session of an earlier start of the host. One that cannot be found is closed, and nothing is known
+    /// of its end.
+    pub fn listen(&self, known: LiveSession) {
+        let executor = self.clone();
+        tokio::spawn(async move {
+            let attempt = known.attempt;
+            let heard = match executor.shared.backends.get(&known.provider) {
+                Some(backend) => {
+                    let LiveSession { key, lease, endpoint, template, session, .. } = &known;
+                    let request = StartRequest { key, lease, endpoint, template };
+                    backend.listen(request, session, executor.observations(attempt)).await
+                }
+                None => Err(Fault::permanent("no such backend")),
+            };
+            if heard.is_err() {
+                executor.shared.observed(attempt, Observation::Closed { exit: None }).await;
+            }
+        });
     }
 }
 

@@ -304,6 +304,24 @@ impl Backend for FakeBackend {
         self.follow(Call::Start, request.key, effect, words).await
     }
 
+    async fn listen(
+        &self,
+        request: StartRequest<'_>,
+        session: &SessionId,
+        observations: ObservationSink,
+    ) -> Result<(), Fault> {
+        let (key, lease) = (request.key, request.lease);
+        let runs = {
+            let mut world = self.world();
+            let held = world.ours(Call::Start, key, lease);
+            held.and_then(|held| held.session.as_ref()).is_some_and(|running| running.id == *session)
+        };
+        match runs {
+            true => self.begin(key, lease, observations).map(|_| ()),
+            false => Err(Fault::retryable(format!("{session} does not run any more"))),
+        }
+    }
+
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault> {
         let (ours, lease, id) = (key.clone(), lease.clone(), session.clone());
         let effect = move |fake: &FakeBackend, _: bool| {

@@ -181,6 +181,27 @@ impl Inner {
         Ok(Started { session, adopted })
     }
 
+    /// Follows a boot process that was started before; without a record of one there is nothing to follow.
+    pub(super) async fn listen(
+        self: Arc<Self>,
+        key: ExternalKey,
+        lease: LeaseId,
+        endpoint: Endpoint,
+        template: Template,
+        sink: ObservationSink,
+    ) -> Result<(), Fault> {
+        let name = self.name(&key, &lease)?;
+        let started = {
+            let state = self.enter(&name).await;
+            let marker = self.marker_or_gone(&name, &key)?;
+            state.process.is_some() || matches!(marker.boot, BootRecord::Started(_))
+        };
+        if !started {
+            return Err(Fault::retryable(format!("{name}: no boot command is recorded")));
+        }
+        self.start(key, lease, endpoint, template, sink).await.map(|_| ())
+    }
+
     /// The lease's port, held. After a restart of the host it is taken again; its number cannot change any more.
     fn port_for_start(
         &self,

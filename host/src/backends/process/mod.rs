@@ -295,6 +295,18 @@ impl Backend for ProcessBackend {
         self.call(|inner| async move { inner.start(key, lease, endpoint, template, observations).await }).await
     }
 
+    async fn listen(
+        &self,
+        request: StartRequest<'_>,
+        session: &SessionId,
+        observations: ObservationSink,
+    ) -> Result<(), Fault> {
+        let _ = session;
+        let StartRequest { key, lease, endpoint, template } = request;
+        let (key, lease, endpoint, template) = (key.clone(), lease.clone(), endpoint.clone(), template.clone());
+        self.call(|inner| async move { inner.listen(key, lease, endpoint, template, observations).await }).await
+    }
+
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault> {
         let _ = session;
         let (key, lease) = (key.clone(), lease.clone());
