@@ -1,8 +1,10 @@
 //! What has to outlive the host (SPEC 5, S1, S3): the fence of attempt ids, and, where it is asked for, the whole history
 //! (SPEC 12).
 
+mod durable;
 mod fence;
 mod file;
+mod history;
 mod state_dir;
 
 use std::io;
@@ -10,9 +12,11 @@ use std::path::PathBuf;
 
 use engine::record::Record;
 
+pub use durable::Durable;
 pub use fence::{FileFence, SCHEMA};
 pub(crate) use file::lock;
 pub use file::{Continued, JournalFile};
+pub(crate) use history::History;
 pub use state_dir::StateDir;
 
 /// Keeps records. An error is fatal for the host: what was announced may not be durable.
@@ -60,6 +64,34 @@ pub enum JournalError {
         found: u64,
         /// The newest known one.
         known: u64,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+    /// The checkpoint in the store cannot be used.
+    #[error("the state cannot be taken over: {0}")]
+    Checkpoint(#[from] engine::checkpoint::CheckpointError),
+    /// The records in the store do not lead where they say.
+    #[error(
+        "record {seq} of the state was written by an engine that did something else: {error}; start the version that wrote \
+         it once more and stop it, so that it leaves a checkpoint"
+    )]
+    OtherEngine {
+        /// Which record.
+        seq: u64,
+        /// What differs.
+        error: ::journal::Mismatch,
+    },
+    /// The records in the store have no beginning.
+    #[error("the state has records and no beginning; restore it from a copy")]
+    NoStart,
+    /// The store belongs to another run.
+    #[error("the state is that of the run {found:?}, not of {expected:?}: name another directory")]
+    OtherStore {
+        /// Its run.
+        found: String,
+        /// The host's run.
+        expected: String,
     },
     /// A journal file cannot be continued.
     #[error("{}: {error}; look at it with `homeostat journal verify`, or name another file", path.display())]

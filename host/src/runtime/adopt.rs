@@ -1,15 +1,131 @@
-//! The start: what every backend holds is listed, completely, before anything else (SPEC 10, S14).
+//! The start (SPEC 10): a host without its state lists what every backend holds, completely, before anything else (S14); one
+//! with its state goes on where it was.
 
 use std::time::Duration;
 
-use engine::io::{Fault, Listing};
+use ::store::Store;
+use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::io::{Fault, Input, Listing};
+use engine::recovery::LiveSession;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::HostError;
+use crate::clock::Clock;
+use crate::decide::Decider;
 use crate::executor::Executor;
+use crate::journal::{Durable, History, Journal, JournalFile};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a start needs.
+pub(super) struct Begin<'b> {
+    pub executor: &'b Executor,
+    /// The backends.
+    pub names: Vec<String>,
+    /// How long a backend may fail to give a complete listing.
+    pub limit: Duration,
+    pub clock: Clock,
+}
+
+/// A driver, and what it is given first.
+pub(super) struct Begun {
+    pub driver: Driver,
+    pub inputs: Vec<Input>,
+    /// Sessions to listen to again.
+    pub sessions: Vec<LiveSession>,
+    pub clock: Clock,
+}
+
+impl Begin<'_> {
+    /// With a fence of attempt ids: what the backends hold is adopted.
+    pub async fn with_fence(
+        self,
+        journal: Box<dyn Journal>,
+        file: Option<JournalFile>,
+        mut config: DriverConfig,
+        decider: &dyn Decider,
+    ) -> Result<(Box<dyn Journal>, History, Begun), HostError> {
+        config.next_attempt = journal.next_attempt();
+        config.epoch = journal.starts_before();
+        let driver = Driver::new(config.clone()).map_err(driver_error)?;
+        let history = match file {
+            Some(mut file) => {
+                file.start(&config, &decider.description(), self.clock.now_ms())?;
+                History::File(file)
+            }
+            None => History::None,
+        };
+        let listings = self.listings(&config.run).await?;
+        let inputs = listings.into_iter().map(|(provider, listing)| Input::Adopt { provider, listing }).collect();
+        Ok((journal, history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }))
+    }
+
+    /// With a store. What was pending is in doubt and sessions are listened to again; what the store does not know is an
+    /// orphan, and no attempt id is used that something bears already.
+    pub async fn with_store(
+        self,
+        store: Box<dyn Store>,
+        config: &mut DriverConfig,
+        decider: &dyn Decider,
+    ) -> Result<(History, Begun), HostError> {
+        let now_ms = self.clock.now_ms();
+        let mut store = store;
+        let fresh = store.load().map_err(crate::journal::JournalError::from)?.is_fresh();
+        let listings = if fresh { self.listings(&config.run).await? } else { Vec::new() };
+        let bears = listings.iter().flat_map(|(_, listing)| &listing.resources).filter_map(|held| held.key.as_ref());
+        let highest = bears.filter(|key| key.run == config.run).map(|key| key.attempt.0).max();
+        config.next_attempt = highest.map_or(1, |highest| highest.saturating_add(1));
+        let (history, known) = Durable::open(store, config, &decider.description(), now_ms)?;
+        let history = History::Store(history);
+        let Some(driver) = known else {
+            let driver = Driver::new(config.clone()).map_err(driver_error)?;
+            let inputs = listings.into_iter().map(|(provider, listing)| Input::Listed { provider, listing }).collect();
+            return Ok((history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }));
+        };
+        if *driver.providers() != config.providers {
+            let names = |map: &std::collections::BTreeMap<_, _>| format!("{map:?}");
+            return Err(HostError::Setup(format!(
+                "the backends are not those that the state was kept with: {} then, {} now",
+                names(driver.providers()),
+                names(&config.providers)
+            )));
+        }
+        let mut inputs = vec![Input::Restarted];
+        if *driver.decider() != config.decider {
+            inputs.push(Input::DeciderChanged(config.decider.clone()));
+        }
+        if *driver.policy() != config.policy {
+            inputs.push(Input::PolicyChanged(config.policy));
+        }
+        // A wall clock that was set back must not make everything wait until it catches up.
+        let clock = Clock::starting_at(now_ms.max(driver.now_ms()));
+        let sessions = driver.live_sessions();
+        Ok((history, Begun { driver, inputs, sessions, clock }))
+    }
+
+    /// All at once, taken over in the order of the names.
+    async fn listings(&self, run: &str) -> Result<Vec<(String, Listing)>, HostError> {
+        let mut asked = Vec::new();
+        for name in &self.names {
+            let listing = complete_listing(self.executor.clone(), name.clone(), run.to_owned(), self.limit);
+            asked.push(tokio::spawn(listing));
+        }
+        let mut listings = Vec::new();
+        for listing in asked {
+            let gone = |gone| HostError::Setup(format!("the listing at the start: {gone}"));
+            listings.push(listing.await.map_err(gone)??);
+        }
+        Ok(listings)
+    }
+}
+
+fn driver_error(error: DriverError) -> HostError {
+    match error {
+        DriverError::Shape(shape) => HostError::Shape(shape),
+        other => HostError::Driver(other),
+    }
+}
 
 /// Lists a backend until it gives a complete listing, for `limit` at most; a permanent refusal ends it at once.
 pub(super) async fn complete_listing(

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::driver::{Driver, DriverConfig, DriverError};
-use engine::io::Input;
+use engine::driver::DriverConfig;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
+use store::Store;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::changes::Publisher;
 use super::handle::{HostHandle, Outcome};
 use super::select::{Parts, Runtime};
-use super::{HostError, Intervals, adopt};
+use super::adopt::{Begin, Begun};
+use super::{HostError, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, OutputWatcher};
-use crate::journal::{FileFence, Journal, JournalFile, MemoryJournal, StateDir};
+use crate::journal::{Durable, FileFence, History, Journal, JournalFile, MemoryJournal, StateDir};
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
@@ -45,6 +46,7 @@ enum State {
     Memory,
     Dir(PathBuf),
     Journal(Box<dyn Journal>),
+    Store(Box<dyn Store>),
 }
 
 impl HostBuilder {
@@ -115,6 +117,13 @@ impl HostBuilder {
         self
     }
 
+    /// A store that keeps all that the driver folds, instead of a state directory: a host that was killed goes on where it was
+    /// (SPEC 10). Nothing is adopted from a listing; what the store does not know is an orphan.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.state = State::Store(Box::new(store));
+        self
+    }
+
     /// Records all that the driver folds and decides, to be replayed (SPEC 12).
     pub fn history(mut self, file: JournalFile) -> Self {
         self.history = Some(file);
@@ -143,28 +152,37 @@ impl HostBuilder {
             return Err(HostError::Setup(format!("two backends are named {name:?}")));
         }
         let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
-        let journal = match self.state {
-            State::Memory => Box::new(MemoryJournal::default()),
-            State::Journal(journal) => journal,
-            State::Dir(path) => Box::new(FileFence::open(StateDir::open(path)?, &self.run)?),
-        };
-        let config = DriverConfig {
+        let clock = self.clock.unwrap_or_else(Clock::system);
+        let mut config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
             decider: decider.identity(),
-            next_attempt: journal.next_attempt(),
-            epoch: journal.starts_before(),
+            next_attempt: 1,
+            epoch: 0,
         };
-        let driver = Driver::new(config.clone()).map_err(driver_error)?;
         let (sender, events) = mpsc::channel(EVENTS);
         let limit = self.intervals.listing_limit;
         let executor = Executor::with(self.backends.clone(), sender, self.watcher, limit);
-        let clock = self.clock.unwrap_or_else(Clock::system);
-        let mut history = self.history;
-        if let Some(history) = &mut history {
-            history.start(&config, &decider.description(), clock.now_ms())?;
-        }
+        let begin = Begin {
+            executor: &executor,
+            names: self.backends.keys().cloned().collect(),
+            limit: self.intervals.adopt_limit,
+            clock,
+        };
+        let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
+            State::Store(store) => {
+                let (history, begun) = begin.with_store(store, &mut config, &*decider).await?;
+                (Box::new(MemoryJournal::default()), history, begun)
+            }
+            State::Memory => begin.with_fence(Box::new(MemoryJournal::default()), self.history, config, &*decider).await?,
+            State::Journal(journal) => begin.with_fence(journal, self.history, config, &*decider).await?,
+            State::Dir(path) => {
+                let fence = FileFence::open(StateDir::open(path)?, &self.run)?;
+                begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
+            }
+        };
+        let Begun { driver, inputs, sessions, clock } = begun;
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
         let (event_sender, _) = broadcast::channel(BROADCAST);
         let (commands, waiting) = mpsc::channel(16);
@@ -176,26 +194,19 @@ impl HostBuilder {
             history,
             clock,
             intervals: self.intervals,
-            backends: self.backends.clone(),
+            backends: self.backends,
             commands: waiting,
             events,
             publisher: Publisher::new(view_sender, event_sender.clone()),
         });
-
-        // All at once, taken over in the order of the names.
-        let limit = self.intervals.adopt_limit;
-        let mut listings = Vec::new();
-        for name in self.backends.into_keys() {
-            let listing = adopt::complete_listing(executor.clone(), name, self.run.clone(), limit);
-            listings.push(tokio::spawn(listing));
+        for input in inputs {
+            runtime.step(input)?;
         }
-        for listing in listings {
-            let (provider, listing) =
-                listing.await.map_err(|gone| HostError::Setup(format!("the listing at the start: {gone}")))??;
-            runtime.step(Input::Adopt { provider, listing })?;
+        for session in sessions {
+            executor.listen(session);
         }
         if let Some(shape) = self.shape {
-            runtime.desire(shape)?;
+            runtime.wish(shape)?;
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
         tokio::spawn(async move {
@@ -218,12 +229,5 @@ fn empty(run: &str, now_ms: u64) -> View {
         nodes: Vec::new(),
         reaping: Vec::new(),
         orphans: Vec::new(),
-    }
-}
-
-fn driver_error(error: DriverError) -> HostError {
-    match error {
-        DriverError::Shape(shape) => HostError::Shape(shape),
-        other => HostError::Driver(other),
     }
 }

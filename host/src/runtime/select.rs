@@ -19,7 +19,7 @@ use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, ExecutorEvent, panic_words};
-use crate::journal::{Journal, JournalFile};
+use crate::journal::{History, Journal};
 
 /// A decider's answer to a call.
 type Answer = (u64, Result<Plan, DeciderFailure>);
@@ -30,7 +30,7 @@ pub(super) struct Parts {
     pub executor: Executor,
     pub decider: Arc<dyn Decider>,
     pub journal: Box<dyn Journal>,
-    pub history: Option<JournalFile>,
+    pub history: History,
     pub clock: Clock,
     pub intervals: Intervals,
     pub backends: BTreeMap<String, Arc<dyn Backend>>,
@@ -73,9 +73,7 @@ impl Runtime {
         self.publish();
         cycled?;
         let now = self.now_ms();
-        if let Some(history) = &mut self.parts.history {
-            history.end(now)?;
-        }
+        self.parts.history.end(&self.parts.driver, now)?;
         let view = Arc::new(self.parts.driver.view());
         Ok(Farewell { view, given_up, unlisted: self.ending.unlisted() })
     }
@@ -191,8 +189,22 @@ impl Runtime {
             })?;
         }
         self.step(Input::Desired(shape))?;
+        // It is answered: it must not be forgotten after that.
+        self.sync()?;
         self.publish();
         Ok(())
+    }
+
+    /// The shape a host begins with. One that is not newer than what the state knows is numbered anew where it differs: it
+    /// comes from a file, which does not count (SPEC 2).
+    pub fn wish(&mut self, mut shape: ClusterShape) -> Result<(), HostError> {
+        if let Some(known) = &self.parts.driver.state().desired {
+            let same = known.groups == shape.groups;
+            if shape.generation <= known.generation {
+                shape.generation = known.generation.saturating_add(u64::from(!same));
+            }
+        }
+        self.desire(shape)
     }
 
     /// Folds one input, and all that follows from it at once.
@@ -209,10 +221,10 @@ impl Runtime {
             };
             let now = self.now_ms();
             self.last_step_ms = now;
-            let given = self.parts.history.is_some().then(|| input.clone());
+            let given = self.parts.history.is_kept().then(|| input.clone());
             let said = self.parts.driver.handle(input, now);
-            if let (Some(history), Some(input)) = (&mut self.parts.history, given) {
-                history.folded(input, said.as_ref().err(), now)?;
+            if let Some(input) = given {
+                self.parts.history.folded(input, said.as_ref().err(), now)?;
             }
             match said {
                 Ok(()) => {}
@@ -226,6 +238,7 @@ impl Runtime {
                 self.parts.executor.forget(attempt);
             }
             self.drain(&mut inputs)?;
+            self.parts.history.rested(&self.parts.driver, now)?;
         }
         self.parts.publisher.touch();
         refused.map_or(Ok(()), Err)
@@ -239,9 +252,7 @@ impl Runtime {
                 self.sync()?;
                 unsynced = false;
             }
-            if let Some(history) = &mut self.parts.history {
-                history.output(&output, self.last_step_ms)?;
-            }
+            self.parts.history.output(&output, self.last_step_ms)?;
             match output {
                 Output::Record(record) => {
                     self.parts.journal.append(&record)?;
@@ -283,10 +294,7 @@ impl Runtime {
 
     fn sync(&mut self) -> Result<(), HostError> {
         self.parts.journal.sync()?;
-        if let Some(history) = &mut self.parts.history {
-            history.sync()?;
-        }
-        Ok(())
+        Ok(self.parts.history.sync()?)
     }
 
     pub fn publish(&mut self) {

@@ -1,0 +1,128 @@
+//! History in a store (SPEC 10, 12): a driver that is rebuilt from it goes on where the one before was killed.
+
+use ::journal::Recorder;
+use decider::Description;
+use engine::checkpoint::CheckpointError;
+use engine::driver::{Driver, DriverConfig, DriverError};
+use engine::id::Millis;
+use engine::io::{Input, Output};
+use store::{Retention, Store, records};
+
+use super::JournalError;
+
+/// A checkpoint is written after so many records, so that a start folds no more than that.
+const CHECKPOINT_EVERY: u64 = 20_000;
+/// What is kept for people: a million records, a month.
+const KEEP: Retention = Retention { max_records: 1_000_000, max_age_ms: 30 * 24 * 60 * 60 * 1_000 };
+
+/// The history of one run in a store that nobody else writes.
+pub struct Durable {
+    store: Box<dyn Store>,
+    recorder: Recorder,
+    /// Something was announced, or promised to somebody, that is not durable yet.
+    dirty: bool,
+    checkpoint_at: u64,
+}
+
+impl Durable {
+    /// Reads what a store holds of a run: the driver that folded it, or `None` when it holds nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The store is damaged, belongs to another run, or was written by an engine that decided otherwise. Nothing was changed.
+    pub(crate) fn open(
+        mut store: Box<dyn Store>,
+        config: &DriverConfig,
+        description: &Description,
+        now_ms: Millis,
+    ) -> Result<(Self, Option<Driver>), JournalError> {
+        let loaded = store.load()?;
+        if loaded.is_fresh() {
+            let (recorder, draft) = Recorder::start(config, description);
+            store.append_entry(now_ms, &draft.entry())?;
+            let durable = Durable { store, recorder, dirty: true, checkpoint_at: CHECKPOINT_EVERY };
+            return Ok((durable, None));
+        }
+        let from = loaded.replay_from();
+        let mut walk = match loaded.snapshot {
+            Some(saved) => ::journal::Walk::after(Driver::restore(&saved.bytes)?),
+            None => ::journal::Walk::new(),
+        };
+        for line in records(&mut *store, from)? {
+            let line = line?;
+            let seq = line.seq;
+            walk.follow(&line).map_err(|error| JournalError::OtherEngine { seq, error })?;
+        }
+        let (driver, recorder) = walk.into_parts().ok_or(JournalError::NoStart)?;
+        if driver.state().run != config.run {
+            let (found, expected) = (driver.state().run.clone(), config.run.clone());
+            return Err(JournalError::OtherStore { found, expected });
+        }
+        let checkpoint_at = store.head().next_seq.saturating_add(CHECKPOINT_EVERY);
+        Ok((Durable { store, recorder, dirty: false, checkpoint_at }, Some(driver)))
+    }
+
+    /// An input was given to the driver, and this is what it said.
+    pub(crate) fn folded(
+        &mut self,
+        input: Input,
+        error: Option<&DriverError>,
+        at_ms: Millis,
+    ) -> Result<(), JournalError> {
+        // Whoever asked for a shape is answered: it must not be forgotten after that.
+        self.dirty |= matches!(input, Input::Desired(_) | Input::Restarted);
+        if let Some(draft) = self.recorder.folded(input, error) {
+            self.store.append_entry(at_ms, &draft.entry())?;
+        }
+        Ok(())
+    }
+
+    /// The driver gave an output.
+    pub(crate) fn output(&mut self, output: &Output, at_ms: Millis) -> Result<(), JournalError> {
+        if let Some(draft) = self.recorder.output(output) {
+            self.dirty = true;
+            self.store.append_entry(at_ms, &draft.entry())?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what announces an effect, and all before it.
+    pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
+        if self.dirty {
+            self.store.sync()?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// All outputs are drained: now and then the driver is written down, and history that nobody needs any more is dropped.
+    pub(crate) fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
+        if self.store.head().next_seq >= self.checkpoint_at && driver.is_between_passes() {
+            self.checkpoint(driver)?;
+            self.store.compact(KEEP, now_ms)?;
+        }
+        Ok(())
+    }
+
+    /// The host ends: the next start folds nothing.
+    pub(crate) fn end(&mut self, driver: &Driver) -> Result<(), JournalError> {
+        match driver.is_between_passes() {
+            true => self.checkpoint(driver),
+            false => Ok(self.store.sync()?),
+        }
+    }
+
+    fn checkpoint(&mut self, driver: &Driver) -> Result<(), JournalError> {
+        let bytes = match driver.checkpoint() {
+            Ok(bytes) => bytes,
+            // The next rest will do.
+            Err(CheckpointError::Undrained { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let head = self.store.head().next_seq;
+        self.store.snapshot(head, &bytes)?;
+        self.dirty = false;
+        self.checkpoint_at = head.saturating_add(CHECKPOINT_EVERY);
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Where the history of a host goes.
+
+use engine::driver::{Driver, DriverError};
+use engine::id::Millis;
+use engine::io::{Input, Output};
+
+use super::{Durable, JournalError, JournalFile};
+
+/// Where the history of a host goes.
+pub(crate) enum History {
+    /// Nowhere.
+    None,
+    /// Into a file, to be looked at and replayed.
+    File(JournalFile),
+    /// Into a store, from which the next start goes on.
+    Store(Durable),
+}
+
+impl History {
+    /// Whether anything is kept.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, History::None)
+    }
+
+    /// An input was given to the driver, and this is what it said.
+    pub fn folded(&mut self, input: Input, error: Option<&DriverError>, at_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.folded(input, error, at_ms),
+            History::Store(store) => store.folded(input, error, at_ms),
+        }
+    }
+
+    /// The driver gave an output.
+    pub fn output(&mut self, output: &Output, at_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.output(output, at_ms),
+            History::Store(store) => store.output(output, at_ms),
+        }
+    }
+
+    /// Makes durable what announces an effect, and all before it.
+    pub fn sync(&mut self) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.sync(),
+            History::Store(store) => store.sync(),
+        }
+    }
+
+    /// All outputs of an input are drained.
+    pub fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None | History::File(_) => Ok(()),
+            History::Store(store) => store.rested(driver, now_ms),
+        }
+    }
+
+    /// The host ends.
+    pub fn end(&mut self, driver: &Driver, at_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.end(at_ms),
+            History::Store(store) => store.end(driver),
+        }
+    }
+}
