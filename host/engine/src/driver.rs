@@ -30,11 +30,6 @@ pub struct DriverConfig {
     pub policy: Policy,
     /// The backends there are, and what each can promise.
     pub providers: BTreeMap<String, Promise>,
-    /// The backends there are, and what each can promise.
-    pub fn providers(&self) -> &BTreeMap<String, Promise> {
-        &self.providers
-    }
-
     /// The decider in force.
     pub decider: DeciderIdentity,
     /// The first attempt id that was never given out; all below were, by earlier starts. At least 1.
@@ -288,6 +283,11 @@ impl Driver {
     /// The operator's settings.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The backends there are, and what each can promise.
+    pub fn providers(&self) -> &BTreeMap<String, Promise> {
+        &self.providers
     }
 
     /// The decider in force.

@@ -14,6 +14,16 @@ impl Hash {
         Hash(Sha256::digest(bytes).into())
     }
 
+    /// A hash that was kept as its 32 bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Hash(bytes)
+    }
+
+    /// Its 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The 64 digits.
     pub fn hex(&self) -> [u8; 64] {
         let mut hex = [0; 64];

@@ -50,7 +50,7 @@ pub use digest::snapshot_digest;
 pub use entry::{Answer, DeciderRecord, Entry, SIMULATED, Start};
 pub use error::{Damage, Mismatch, ReadError, ReplayError, WriteError};
 pub use input::RecordedInput;
-pub use line::{FORMAT, Line, MAX_LINE_BYTES};
+pub use line::{EncodedLine, FORMAT, Line, MAX_LINE_BYTES};
 pub use reader::Reader;
 pub use recorder::{Draft, Recorder};
 pub use replay::{Against, Replay, replay};

@@ -36,6 +36,56 @@ pub struct Line {
     pub hash: Hash,
 }
 
+impl Line {
+    /// Reads a line, without its line break, that has to follow `chain`.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was written there.
+    pub fn decode(bytes: &[u8], chain: Chain) -> Result<Self, Damage> {
+        decode(bytes, chain)
+    }
+}
+
+/// A record as the bytes that are kept, and its place in the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedLine {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// The instant that the driver was given.
+    pub at_ms: Millis,
+    /// The hash of the record before it.
+    pub prev: Hash,
+    /// Its hash.
+    pub hash: Hash,
+    /// The line, without its line break.
+    pub bytes: Vec<u8>,
+}
+
+impl EncodedLine {
+    /// The record that follows `chain`.
+    ///
+    /// # Errors
+    ///
+    /// The record would be too long to be read again.
+    pub fn encode(chain: Chain, at_ms: Millis, entry: &Entry) -> Result<Self, WriteError> {
+        let mut bytes = Vec::new();
+        let after = encode(chain, at_ms, entry, &mut bytes)?;
+        bytes.pop();
+        Ok(EncodedLine { seq: chain.next_seq, at_ms, prev: chain.last, hash: after.last, bytes })
+    }
+
+    /// What it has to follow.
+    pub fn before(&self) -> Chain {
+        Chain { next_seq: self.seq, last: self.prev }
+    }
+
+    /// Where the journal stands after it.
+    pub fn after(&self) -> Chain {
+        Chain { next_seq: self.seq + 1, last: self.hash }
+    }
+}
+
 /// Appends a record to `out` as a line with its line break; gives the chain after it.
 pub(crate) fn encode(chain: Chain, at_ms: Millis, entry: &Entry, out: &mut Vec<u8>) -> Result<Chain, WriteError> {
     let begin = out.len();

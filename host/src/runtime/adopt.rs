@@ -34,6 +34,8 @@ pub(super) struct Begun {
     pub inputs: Vec<Input>,
     /// Sessions to listen to again.
     pub sessions: Vec<LiveSession>,
+    /// The backends have not been listed yet.
+    pub list_now: bool,
     pub clock: Clock,
 }
 
@@ -58,7 +60,7 @@ impl Begin<'_> {
         };
         let listings = self.listings(&config.run).await?;
         let inputs = listings.into_iter().map(|(provider, listing)| Input::Adopt { provider, listing }).collect();
-        Ok((journal, history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }))
+        Ok((journal, history, Begun { driver, inputs, sessions: Vec::new(), list_now: false, clock: self.clock }))
     }
 
     /// With a store. What was pending is in doubt and sessions are listened to again; what the store does not know is an
@@ -81,7 +83,7 @@ impl Begin<'_> {
         let Some(driver) = known else {
             let driver = Driver::new(config.clone()).map_err(driver_error)?;
             let inputs = listings.into_iter().map(|(provider, listing)| Input::Listed { provider, listing }).collect();
-            return Ok((history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }));
+            return Ok((history, Begun { driver, inputs, sessions: Vec::new(), list_now: false, clock: self.clock }));
         };
         if *driver.providers() != config.providers {
             let names = |map: &std::collections::BTreeMap<_, _>| format!("{map:?}");
@@ -101,7 +103,7 @@ impl Begin<'_> {
         // A wall clock that was set back must not make everything wait until it catches up.
         let clock = Clock::starting_at(now_ms.max(driver.now_ms()));
         let sessions = driver.live_sessions();
-        Ok((history, Begun { driver, inputs, sessions, clock }))
+        Ok((history, Begun { driver, inputs, sessions, list_now: true, clock }))
     }
 
     /// All at once, taken over in the order of the names.

@@ -11,16 +11,16 @@ use engine::view::View;
 use store::Store;
 use tokio::sync::{broadcast, mpsc, watch};
 
+use super::adopt::{Begin, Begun};
 use super::changes::Publisher;
 use super::handle::{HostHandle, Outcome};
 use super::select::{Parts, Runtime};
-use super::adopt::{Begin, Begun};
 use super::{HostError, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, OutputWatcher};
-use crate::journal::{Durable, FileFence, History, Journal, JournalFile, MemoryJournal, StateDir};
+use crate::journal::{FileFence, Journal, JournalFile, MemoryJournal, StateDir};
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
@@ -175,14 +175,17 @@ impl HostBuilder {
                 let (history, begun) = begin.with_store(store, &mut config, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
-            State::Memory => begin.with_fence(Box::new(MemoryJournal::default()), self.history, config, &*decider).await?,
+            State::Memory => {
+                begin.with_fence(Box::new(MemoryJournal::default()), self.history, config, &*decider).await?
+            }
             State::Journal(journal) => begin.with_fence(journal, self.history, config, &*decider).await?,
             State::Dir(path) => {
                 let fence = FileFence::open(StateDir::open(path)?, &self.run)?;
                 begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
             }
         };
-        let Begun { driver, inputs, sessions, clock } = begun;
+        let Begun { driver, inputs, sessions, list_now, clock } = begun;
+        let names: Vec<String> = self.backends.keys().cloned().collect();
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
         let (event_sender, _) = broadcast::channel(BROADCAST);
         let (commands, waiting) = mpsc::channel(16);
@@ -204,6 +207,12 @@ impl HostBuilder {
         }
         for session in sessions {
             executor.listen(session);
+        }
+        if list_now {
+            // The boot join: what the state does not know, and what landed meanwhile.
+            for name in &names {
+                executor.list(name, &self.run);
+            }
         }
         if let Some(shape) = self.shape {
             runtime.wish(shape)?;
