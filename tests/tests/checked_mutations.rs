@@ -67,7 +67,7 @@ fn found(mutation: Mutation, kind: Kind) -> Option<(&'static str, Vec<String>)> 
     match check.run(&mut |_| {}).unwrap().verdict {
         Verdict::Broken(broken) => Some((broken.violation.id, broken.path)),
         Verdict::Holds => None,
-        Verdict::Unfinished => panic!("{mutation:?}: not finished"),
+        Verdict::Unfinished(_) => panic!("{mutation:?}: not finished"),
     }
 }
 

@@ -9,7 +9,7 @@ use engine::io::DeciderIdentity;
 use crate::machine::{Decide, Machine};
 use crate::path::{WalkError, unsettled, walk};
 use crate::scope::{MAX_NODES, Scope};
-use crate::search::{NO_STATE, Progress, Seens, search};
+use crate::search::{Limit, NO_STATE, Progress, Seens, search};
 use crate::settle::{End, stuck};
 
 /// What is checked, and how.
@@ -69,8 +69,8 @@ pub struct Outcome {
 pub enum Verdict {
     /// All was seen, and all is as it should be.
     Holds,
-    /// The limit was reached first. What was seen breaks no safety property.
-    Unfinished,
+    /// A limit was reached first. What was seen breaks no safety property.
+    Unfinished(Limit),
     /// Something is broken.
     Broken(Broken),
 }
@@ -118,8 +118,8 @@ impl Check<'_> {
             let violation = walked.violation.unwrap_or_else(|| violation.clone());
             return Ok(Verdict::Broken(Broken { violation, path: walked.lines, tail: 0, never_settle: 0 }));
         }
-        if !seens.complete {
-            return Ok(Verdict::Unfinished);
+        if let Some(limit) = seens.limit {
+            return Ok(Verdict::Unfinished(limit));
         }
         let Some(stuck) = stuck(seens) else { return Ok(Verdict::Holds) };
         let walked = walk(machine, seens, stuck.first, &stuck.way, None)?;

@@ -14,6 +14,7 @@ use engine::validate::check_plan;
 use engine::watch::Watch;
 
 use crate::machine::{Failing, Form, In, Machine, Sent, Step, Word, about, ask, doubt_of, pending_of};
+use crate::moves::NO_ROOM;
 use crate::names;
 use crate::scope::{GROUP, PROVIDER};
 use crate::world::Reply;
@@ -82,7 +83,7 @@ impl Machine<'_> {
             violation.get_or_insert(Violation { id: "L4", what: "a pass is never answered".into() });
         }
         if next.attempts.len() > 16 {
-            violation.get_or_insert(Violation { id: "scope", what: "more attempts matter at once than fit".into() });
+            violation.get_or_insert(Violation { id: NO_ROOM, what: "more attempts matter at once than fit".into() });
         }
         let number =
             |attempt: AttemptId| attempts.iter().position(|known| *known == attempt).map_or(u8::MAX, |at| at as u8);

@@ -27,4 +27,4 @@ pub use machine::Decide;
 pub use memo::Memo;
 pub use path::WalkError;
 pub use scope::{Kind, Scope, Weaken};
-pub use search::Progress;
+pub use search::{Limit, Progress};

@@ -10,6 +10,9 @@ use crate::machine::{Failing, Form, In, Machine, Sent, Step, Word};
 use crate::scope::{Kind, UNIT_MS, WINDOW_MS, Weaken};
 use crate::world::{Ask, Call, Reply, Waits, World};
 
+/// Not a property: what happens does not fit into a state.
+pub const NO_ROOM: &str = "no room";
+
 /// One thing that can happen. Calls and resources by their place in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
@@ -386,7 +389,7 @@ impl Machine<'_> {
         world.resources.sort();
         world.calls.sort();
         if world.resources.overflow || world.calls.overflow {
-            violation.get_or_insert(Violation { id: "scope", what: "more resources or calls at once than fit".into() });
+            violation.get_or_insert(Violation { id: NO_ROOM, what: "more resources or calls at once than fit".into() });
         }
         After { state: Configuration { form, world }, sends: false, sent: Vec::new(), violation }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::check::{Broken, Outcome, Verdict};
 use crate::scope::{Kind, Scope, UNIT_MS, WINDOW_MS, Weaken};
+use crate::search::Limit;
 
 /// What no search of this kind covers.
 pub const NOT_COVERED: &[&str] = &[
@@ -110,9 +111,13 @@ pub fn numbers(outcome: &Outcome, seconds: f64) -> String {
 pub fn verdict(scope: &Scope, outcome: &Outcome) -> String {
     match &outcome.verdict {
         Verdict::Holds => holds(outcome),
-        Verdict::Unfinished => format!(
-            "NOT FINISHED: the limit of states was reached with {} states waiting. S1-S10, S14, S15 held in every step \
-             so far; whether everything can settle (L1-L4) is not known.\n",
+        Verdict::Unfinished(limit) => format!(
+            "NOT FINISHED: {} with {} states waiting. S1-S10, S14, S15 held in every step so far; whether everything can \
+             settle (L1-L4) is not known.\n",
+            match limit {
+                Limit::States => "the limit of states was reached",
+                Limit::Room => "more calls or resources at one time than a state has room for",
+            },
             grouped(outcome.progress.waiting)
         ),
         Verdict::Broken(broken) => broken_text(scope, broken, outcome),

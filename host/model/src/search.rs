@@ -12,7 +12,7 @@ use engine::invariants::Violation;
 use crate::configuration::Configuration;
 use crate::hash::PlainBuild;
 use crate::machine::{In, Machine, lock};
-use crate::moves::Move;
+use crate::moves::{Move, NO_ROOM};
 use crate::scope::Edits;
 use crate::world::World;
 
@@ -20,6 +20,15 @@ use crate::world::World;
 const BLOCK: usize = 1 << 14;
 /// States that a thread takes at once.
 const PART: usize = 128;
+
+/// Why a search did not see everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// There are more states than were allowed.
+    States,
+    /// More resources, calls or attempts at one time than a state has room for.
+    Room,
+}
 
 /// Nothing was found out about the state.
 pub const NO_STATE: u32 = u32::MAX;
@@ -59,8 +68,8 @@ pub struct Seens {
     pub progress: Progress,
     /// The first violation: in which state, and by which move.
     pub broken: Option<(u32, u16, Violation)>,
-    /// The limit was not reached.
-    pub complete: bool,
+    /// Why not everything was seen.
+    pub limit: Option<Limit>,
 }
 
 /// What follows from a part of a block.
@@ -118,7 +127,7 @@ pub fn search(
         fair: Vec::new(),
         progress: Progress::default(),
         broken: violation.map(|violation| (NO_STATE, 0, violation)),
-        complete: true,
+        limit: None,
     };
     let mut known: HashMap<u64, u32, PlainBuild> = HashMap::default();
     known.insert(state.hash(), 0);
@@ -162,8 +171,12 @@ pub fn search(
                     if nth == last
                         && let Some((by, violation)) = &follows.broken
                     {
-                        seens.broken = Some((at, *by, violation.clone()));
+                        match violation.id {
+                            NO_ROOM => seens.limit = Some(Limit::Room),
+                            _ => seens.broken = Some((at, *by, violation.clone())),
+                        }
                         seens.progress.states = seens.all.len() as u64;
+                        seens.progress.waiting = seens.progress.states - u64::from(at);
                         return Ok(seens);
                     }
                     at += 1;
@@ -173,7 +186,7 @@ pub fn search(
             seens.progress.waiting = seens.progress.states - u64::from(at);
             watch(seens.progress);
             if seens.progress.states >= most.min(u64::from(u32::MAX - 1)) && seens.progress.waiting > 0 {
-                seens.complete = false;
+                seens.limit = Some(Limit::States);
                 return Ok(seens);
             }
         }

@@ -5,7 +5,7 @@ use crate::hash::Mix;
 use crate::scope::Edits;
 
 /// Most resources, and most calls, at one time. A search that needs more says so and stops.
-pub const MOST: usize = 8;
+pub const MOST: usize = 12;
 
 /// One resource that exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

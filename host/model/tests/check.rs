@@ -5,7 +5,7 @@ use std::path::Path;
 
 use decider::{Plan, Snapshot, Verb, reconcile};
 use engine::io::{DeciderFailure, DeciderIdentity};
-use model::{Check, Decide, Kind, Memo, Outcome, Scope, Verdict, Weaken, report};
+use model::{Check, Decide, Kind, Limit, Memo, Outcome, Scope, Verdict, Weaken, report};
 
 fn native() -> DeciderIdentity {
     DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
@@ -91,7 +91,7 @@ fn the_result_does_not_depend_on_the_threads() {
 #[test]
 fn a_limit_that_is_reached_is_said() {
     let outcome = run(one(Kind::Keyed, 2), &ladder, false, 2, 20_000);
-    assert_eq!(outcome.verdict, Verdict::Unfinished);
+    assert_eq!(outcome.verdict, Verdict::Unfinished(Limit::States));
     assert!(outcome.progress.waiting > 0);
 }
 

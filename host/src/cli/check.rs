@@ -145,7 +145,7 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     let is = |wanted: fn(&Verdict) -> bool| done.iter().any(|(_, outcome, _)| wanted(&outcome.verdict));
     Ok(match () {
         () if is(|verdict| matches!(verdict, Verdict::Broken(_))) => ExitCode::Failed,
-        () if is(|verdict| *verdict == Verdict::Unfinished) => ExitCode::Timeout,
+        () if is(|verdict| matches!(verdict, Verdict::Unfinished(_))) => ExitCode::Timeout,
         () => ExitCode::Ok,
     })
 }
@@ -172,7 +172,7 @@ fn print(scope: &Scope, outcome: &Outcome, elapsed: Duration, terminal: &Termina
     let verdict = report::verdict(scope, outcome);
     let style = match outcome.verdict {
         Verdict::Holds => terminal.style(),
-        Verdict::Unfinished => terminal.style().yellow(),
+        Verdict::Unfinished(_) => terminal.style().yellow(),
         Verdict::Broken(_) => terminal.style().red(),
     };
     let (first, rest) = verdict.split_once('\n').unwrap_or((&verdict, ""));
@@ -184,7 +184,7 @@ fn print(scope: &Scope, outcome: &Outcome, elapsed: Duration, terminal: &Termina
 fn search<'a>(scope: &Scope, outcome: &'a Outcome, elapsed: Duration) -> Search<'a> {
     let broken = match &outcome.verdict {
         Verdict::Broken(broken) => Some(broken),
-        Verdict::Holds | Verdict::Unfinished => None,
+        Verdict::Holds | Verdict::Unfinished(_) => None,
     };
     Search {
         promise: scope.kind.to_string(),
@@ -192,7 +192,7 @@ fn search<'a>(scope: &Scope, outcome: &'a Outcome, elapsed: Duration) -> Search<
         faults: scope.faults,
         verdict: match outcome.verdict {
             Verdict::Holds => "holds",
-            Verdict::Unfinished => "unfinished",
+            Verdict::Unfinished(_) => "unfinished",
             Verdict::Broken(_) => "broken",
         },
         property: broken.map(|broken| broken.violation.id),
