@@ -150,7 +150,8 @@ impl Driver {
                 observed_generation: 0,
                 next_attempt,
                 reserved_below: next_attempt,
-                inherited_below: next_attempt,
+                // A run that never started before has given nothing out, whatever bears its name.
+                inherited_below: if config.epoch == 0 { 1 } else { next_attempt },
                 slots: Vec::new(),
                 names: Arc::default(),
                 templates: Vec::new(),

@@ -190,7 +190,7 @@ impl Runtime {
         }
         self.step(Input::Desired(shape))?;
         // It is answered: it must not be forgotten after that.
-        self.sync()?;
+        self.parts.history.sync()?;
         self.publish();
         Ok(())
     }
