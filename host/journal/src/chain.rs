@@ -24,6 +24,24 @@ impl Hash {
         &self.0
     }
 
+    /// A hash that was kept as its 64 digits; `None` where they are others.
+    pub fn from_hex(digits: &[u8]) -> Option<Self> {
+        let value = |digit: u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        let (pairs, rest) = digits.as_chunks::<2>();
+        let mut bytes = [0; 32];
+        if pairs.len() != bytes.len() || !rest.is_empty() {
+            return None;
+        }
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = (value(*high)? << 4) | value(*low)?;
+        }
+        Some(Hash(bytes))
+    }
+
     /// The 64 digits.
     pub fn hex(&self) -> [u8; 64] {
         let mut hex = [0; 64];

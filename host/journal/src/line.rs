@@ -75,6 +75,16 @@ impl EncodedLine {
         Ok(EncodedLine { seq: chain.next_seq, at_ms, prev: chain.last, hash: after.last, bytes })
     }
 
+    /// A kept line, without its line break, whose number is known. Its hash is checked; its record is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was written there.
+    pub fn read(bytes: Vec<u8>, seq: u64) -> Result<Self, Damage> {
+        let Framed { at_ms, prev, hash, .. } = frame(&bytes, seq)?;
+        Ok(EncodedLine { seq, at_ms, prev, hash, bytes })
+    }
+
     /// What it has to follow.
     pub fn before(&self) -> Chain {
         Chain { next_seq: self.seq, last: self.prev }
@@ -115,6 +125,28 @@ pub(crate) fn version(line: &[u8]) -> Option<u64> {
 /// Reads a line, without its line break, that has to follow `chain`.
 pub(crate) fn decode(line: &[u8], chain: Chain) -> Result<Line, Damage> {
     let seq = chain.next_seq;
+    let Framed { at_ms, prev, hash, record } = frame(line, seq)?;
+    if prev != chain.last {
+        return Err(Damage::Broken { seq });
+    }
+    let unreadable = |why: String| Damage::Unreadable { seq, why };
+    let entry = serde_json::from_slice(record).map_err(|error| unreadable(error.to_string()))?;
+    if seq == 0 && !matches!(entry, Entry::Start(_)) {
+        return Err(unreadable("a journal begins with a start".into()));
+    }
+    Ok(Line { seq, at_ms, entry, hash })
+}
+
+/// All of a line but the content of its record.
+struct Framed<'l> {
+    at_ms: Millis,
+    prev: Hash,
+    hash: Hash,
+    record: &'l [u8],
+}
+
+/// Takes apart the line of a record and checks its hash.
+fn frame(line: &[u8], seq: u64) -> Result<Framed<'_>, Damage> {
     let malformed = |why: &str| Damage::Malformed { seq, why: why.into() };
     let cut = line.len().checked_sub(TAIL).ok_or_else(|| malformed("it is too short"))?;
     let (content, tail) = line.split_at(cut);
@@ -143,15 +175,9 @@ pub(crate) fn decode(line: &[u8], chain: Chain) -> Result<Line, Damage> {
     }
     let rest = rest.strip_prefix(b",\"prev\":\"").ok_or_else(|| layout("prev"))?;
     let (prev, rest) = rest.split_at_checked(64).ok_or_else(|| layout("prev"))?;
-    if prev != chain.last.hex() {
-        return Err(Damage::Broken { seq });
-    }
+    let prev = Hash::from_hex(prev).ok_or_else(|| layout("prev"))?;
     let record = rest.strip_prefix(b"\",\"record\":").ok_or_else(|| layout("record"))?;
-    let entry = serde_json::from_slice(record).map_err(|error| unreadable(error.to_string()))?;
-    if seq == 0 && !matches!(entry, Entry::Start(_)) {
-        return Err(unreadable("a journal begins with a start".into()));
-    }
-    Ok(Line { seq, at_ms, entry, hash })
+    Ok(Framed { at_ms, prev, hash, record })
 }
 
 fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<(u64, &'a [u8])> {

@@ -23,6 +23,13 @@ pub struct Command {
     pub result: Option<Vec<u8>>,
 }
 
+impl Command {
+    pub(crate) fn new(id: &str, body: Hash, at_ms: Millis) -> Self {
+        // As far as a database counts: an age beyond that is none.
+        Command { id: id.into(), body, at_ms: at_ms.min(i64::MAX.unsigned_abs()), result: None }
+    }
+}
+
 /// What taking a command found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {

@@ -12,7 +12,7 @@ use journal::{Chain, Damage, EncodedLine, Hash};
 use crate::batch::Batch;
 use crate::command::{self, Begun, Command};
 use crate::error::StoreError;
-use crate::point::{FailPoint, Point};
+use crate::point::{FailPoint, Hook, Point};
 use crate::store::{Compacted, Loaded, Retention, Saved, Store, check_meta, check_snapshot};
 
 /// The schema that it says it has.
@@ -26,7 +26,7 @@ pub struct MemoryStore {
     durable: Durable,
     batch: Batch,
     poisoned: Option<String>,
-    fail_point: Option<Box<dyn FailPoint>>,
+    hook: Hook,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,9 +42,9 @@ struct Durable {
 impl Clone for MemoryStore {
     /// Without the fail-point.
     fn clone(&self) -> Self {
-        let MemoryStore { durable, batch, poisoned, fail_point: _ } = self;
+        let MemoryStore { durable, batch, poisoned, hook: _ } = self;
         let (durable, batch, poisoned) = (durable.clone(), batch.clone(), poisoned.clone());
-        MemoryStore { durable, batch, poisoned, fail_point: None }
+        MemoryStore { durable, batch, poisoned, hook: Hook::default() }
     }
 }
 
@@ -72,14 +72,7 @@ impl MemoryStore {
 
     /// Asks this at every boundary from now on; nothing where it is `None`.
     pub fn set_fail_point(&mut self, fail_point: Option<Box<dyn FailPoint>>) {
-        self.fail_point = fail_point;
-    }
-
-    fn reached(&mut self, at: Point) -> Result<(), StoreError> {
-        match &mut self.fail_point {
-            Some(fail_point) => fail_point.reached(at),
-            None => Ok(()),
-        }
+        self.hook = Hook(fail_point);
     }
 
     fn living(&self) -> Result<(), StoreError> {
@@ -162,9 +155,9 @@ impl Store for MemoryStore {
 
     fn append(&mut self, lines: &[EncodedLine]) -> Result<(), StoreError> {
         self.living()?;
-        self.reached(Point::AppendBefore)?;
+        self.hook.reached(Point::AppendBefore)?;
         self.batch.append(self.durable.head, lines)?;
-        self.reached(Point::AppendAfter)
+        self.hook.reached(Point::AppendAfter)
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
@@ -173,9 +166,9 @@ impl Store for MemoryStore {
             return Ok(());
         }
         self.fatal(|store| {
-            store.reached(Point::SyncBefore)?;
+            store.hook.reached(Point::SyncBefore)?;
             store.commit();
-            store.reached(Point::SyncAfter)
+            store.hook.reached(Point::SyncAfter)
         })
     }
 
@@ -184,19 +177,19 @@ impl Store for MemoryStore {
         self.chain_at(at_seq)?;
         check_snapshot(self.durable.snapshot.as_ref().map(|(at_seq, _)| *at_seq), at_seq, self.head(), checkpoint)?;
         self.fatal(|store| {
-            store.reached(Point::SnapshotBefore)?;
+            store.hook.reached(Point::SnapshotBefore)?;
             store.commit();
             store.durable.snapshot = Some((at_seq, checkpoint.into()));
-            store.reached(Point::SnapshotAfter)
+            store.hook.reached(Point::SnapshotAfter)
         })
     }
 
     fn compact(&mut self, keep: Retention, now_ms: Millis) -> Result<Compacted, StoreError> {
         self.living()?;
         self.fatal(|store| {
-            store.reached(Point::CompactBefore)?;
+            store.hook.reached(Point::CompactBefore)?;
             let done = store.drop_old(keep, now_ms);
-            store.reached(Point::CompactAfter)?;
+            store.hook.reached(Point::CompactAfter)?;
             Ok(done)
         })
     }
@@ -228,21 +221,21 @@ impl Store for MemoryStore {
     fn begin_command(&mut self, id: &str, body: Hash, at_ms: Millis) -> Result<Begun, StoreError> {
         self.living()?;
         command::check_id(id)?;
-        self.reached(Point::AppendBefore)?;
+        self.hook.reached(Point::AppendBefore)?;
         let begun = command::begin(self.known(id), body);
         if begun == Begun::New {
-            self.batch.commands.insert(id.into(), Command { id: id.into(), body, at_ms, result: None });
+            self.batch.commands.insert(id.into(), Command::new(id, body, at_ms));
         }
-        self.reached(Point::AppendAfter)?;
+        self.hook.reached(Point::AppendAfter)?;
         Ok(begun)
     }
 
     fn end_command(&mut self, id: &str, result: &[u8]) -> Result<(), StoreError> {
         self.living()?;
-        self.reached(Point::AppendBefore)?;
+        self.hook.reached(Point::AppendBefore)?;
         let ended = command::end(self.known(id), id, result)?;
         self.batch.commands.insert(id.into(), ended);
-        self.reached(Point::AppendAfter)
+        self.hook.reached(Point::AppendAfter)
     }
 
     fn command(&mut self, id: &str) -> Result<Option<Command>, StoreError> {
@@ -265,8 +258,8 @@ impl Store for MemoryStore {
     fn put_meta(&mut self, key: &str, value: &[u8]) -> Result<(), StoreError> {
         self.living()?;
         check_meta(key, value)?;
-        self.reached(Point::AppendBefore)?;
+        self.hook.reached(Point::AppendBefore)?;
         self.batch.meta.insert(key.into(), value.into());
-        self.reached(Point::AppendAfter)
+        self.hook.reached(Point::AppendAfter)
     }
 }

@@ -86,6 +86,25 @@ pub trait FailPoint: Send {
     fn reached(&mut self, at: Point) -> Result<(), StoreError>;
 }
 
+/// A place where one may hang.
+#[derive(Default)]
+pub(crate) struct Hook(pub Option<Box<dyn FailPoint>>);
+
+impl Hook {
+    pub fn reached(&mut self, at: Point) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Some(fail_point) => fail_point.reached(at),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Hook(..)" } else { "Hook" })
+    }
+}
+
 /// Fails the step when a point is reached for the `nth` time, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub struct FailAt {
