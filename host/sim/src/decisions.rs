@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use decider::{DecisionRow, HoldKind, Plan, Snapshot, Verb};
+use decider::{DecisionRow, HoldKind, Plan, Snapshot, Stage, Verb};
 use engine::id::{Millis, NodeId};
-use engine::invariants::{check_same_plan, check_subset};
+use engine::invariants::{Violation, check_same_plan, check_subset};
 use engine::io::{DeciderFailure, DeciderIdentity, Input};
 use engine::validate::check_plan;
 
@@ -21,6 +21,9 @@ pub(crate) enum Trouble {
     Fuel { until: Millis },
     Invalid { kind: u32, until: Millis },
 }
+
+/// How far ahead the decider is asked when it says that nothing is due.
+const DAY_MS: Millis = 86_400_000;
 
 /// What the digest of the other decider has at its end: the one that a swap brings, which decides the same and numbers its
 /// rules the other way round.
@@ -62,7 +65,10 @@ impl Sim<'_> {
             }
             (Ok(plan), _) => {
                 self.judge_plan(&snapshot, &plan);
-                self.book(&snapshot, &plan);
+                // Nothing can be read from the columns of a plan that is refused: they may be of unequal lengths.
+                if self.found.is_none() {
+                    self.book(&snapshot, &plan);
+                }
                 Ok(plan)
             }
             (Err(failure), _) => Err(failure),
@@ -153,8 +159,11 @@ impl Sim<'_> {
         if let Ok(again) = (self.decide)(snapshot) {
             found.extend(check_same_plan(plan, &again));
         }
-        let soonest = if plan.wake_at_ms == 0 { snapshot.now_ms + 3_600_000 } else { plan.wake_at_ms };
-        for later in [snapshot.now_ms + 1, snapshot.now_ms / 2 + soonest / 2, soonest.saturating_sub(1)] {
+        // Of a day without anything due, another instant each time: a decision may hang on the time of day.
+        let soonest = if plan.wake_at_ms == 0 { snapshot.now_ms + DAY_MS } else { plan.wake_at_ms };
+        let span = soonest.saturating_sub(snapshot.now_ms).max(1);
+        let anywhere = snapshot.now_ms + u64::from(self.plans).wrapping_mul(0x9E37_79B9) % span;
+        for later in [snapshot.now_ms + 1, anywhere, soonest.saturating_sub(1)] {
             if later <= snapshot.now_ms || later >= soonest {
                 continue;
             }
@@ -179,8 +188,24 @@ impl Sim<'_> {
         let lone = |part: &Snapshot| decide(part).unwrap_or_default();
         found.extend(check_subset(snapshot, plan, |node: NodeId| driver.lone_snapshot(node), lone));
         if let Some(first) = found.into_iter().next() {
+            let first = if first.id == "S12" { self.alone(snapshot, plan).unwrap_or(first) } else { first };
             self.found.get_or_insert(first);
         }
+    }
+
+    /// The first node that is decided otherwise alone, in words.
+    fn alone(&mut self, snapshot: &Snapshot, plan: &Plan) -> Option<Violation> {
+        snapshot.nodes.node.iter().enumerate().find_map(|(at, node)| {
+            let lone = self.driver.lone_snapshot(NodeId(*node));
+            let (alone, whole) = ((self.decide)(&lone).ok()?.decisions.row(0), plan.decisions.row(at));
+            let (slot, others) = (self.slot_name(*node), snapshot.nodes.len().saturating_sub(1));
+            let what = format!(
+                "for {slot} it decides {}; asked about {slot} alone, without the {others} others, {}",
+                self.worded(whole),
+                self.worded(alone)
+            );
+            (alone != whole).then_some(Violation { id: "S12", what })
+        })
     }
 
     fn slot_name(&self, node: u32) -> String {
@@ -214,9 +239,12 @@ impl Sim<'_> {
             }
             self.last_rule[node] = rule;
             if holds && decisions.hold[at] == HoldKind::Person.code() {
-                let (rule, row) = (usize::from(rule), snapshot.nodes.row(at));
-                let id = self.setup.identity.rules.get(rule).map_or("?", |rule| rule.id.as_str()).to_string();
-                self.broken("L4", format!("{id} holds for a person, and nothing will end that: {row:?}"));
+                let id = self.setup.identity.rules.get(usize::from(rule)).map_or("?", |rule| rule.id.as_str());
+                let stage = snapshot.nodes.stage.get(at).and_then(|code| Stage::from_code(*code));
+                let stage = stage.map_or("unknown", Stage::label);
+                let whom = self.slot_name(decisions.node[at]);
+                let what = format!("{id} lets {whom} ({stage}) wait for a person, and nothing will end that");
+                self.broken("L4", what);
                 return;
             }
             let blame = self.blame.get(node).copied().unwrap_or(0);

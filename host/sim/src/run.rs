@@ -74,6 +74,8 @@ pub(crate) struct Sim<'a> {
     pub tape: Option<&'a mut Tape>,
     last_tick: Millis,
     settled_state: Option<engine::state::ClusterState>,
+    /// The passes until it settled.
+    pub settled_passes: u64,
     pub pass_asked: bool,
 }
 
@@ -81,6 +83,8 @@ pub(crate) struct Sim<'a> {
 const BEGIN_MS: Millis = 1_000_000_000;
 /// Between two listings of a backend, as the host does it.
 pub(crate) const LISTING_MS: Millis = 30_000;
+/// How long a fleet that has settled is watched.
+pub(crate) const QUIET_MS: Millis = 3 * 60_000;
 /// No run has more inputs than this.
 const MAX_STEPS: u64 = 3_000_000;
 
@@ -154,6 +158,7 @@ impl<'a> Sim<'a> {
             tape: None,
             last_tick: 0,
             settled_state: None,
+            settled_passes: 0,
             pass_asked: false,
         };
         sim.break_rule();
@@ -198,7 +203,10 @@ impl<'a> Sim<'a> {
         self.tally.seeds += 1;
         self.tally.simulated_ms += self.now - BEGIN_MS;
         let events = self.trace.as_ref().map_or(0, |trace| trace.events);
-        let (trace, scenario) = self.trace.map_or_else(Default::default, Trace::finish);
+        // What was broken only in the long run shows when the test waits for the fleet to settle.
+        let in_the_long_run = self.found.as_ref().is_some_and(|found| found.id.starts_with('L'));
+        let within = in_the_long_run.then(|| self.bound().ms);
+        let (trace, scenario) = self.trace.map_or_else(Default::default, |trace| trace.finish(within));
         // One more than was taken: only a list that is used up stops the faults.
         let mut choices = self.choices.taken().to_vec();
         choices.push(0);
@@ -212,7 +220,8 @@ impl<'a> Sim<'a> {
             Phase::Settling { by_ms, by_step } => {
                 if self.is_settled() {
                     self.settled_state = Some(self.driver.state().clone());
-                    self.phase = Phase::Quiet { until_ms: self.now + 3 * 60_000 };
+                    self.settled_passes = self.tally.passes;
+                    self.phase = Phase::Quiet { until_ms: self.now + QUIET_MS };
                     self.say(|| "settled".into());
                 } else if self.now > by_ms || self.tally.steps > by_step {
                     let why = self.unsettled();

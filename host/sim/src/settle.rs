@@ -4,7 +4,7 @@ use engine::invariants::check_settled;
 
 use crate::decisions::Trouble;
 use crate::event::Phase;
-use crate::run::Sim;
+use crate::run::{QUIET_MS, Sim};
 
 impl Sim<'_> {
     /// The faults stop. What is in flight stays in flight; nothing new goes wrong.
@@ -91,6 +91,13 @@ impl Sim<'_> {
         let first = check_settled(&before, self.driver.state(), &[]).into_iter().next();
         if let Some(violation) = first {
             self.found.get_or_insert(violation);
+        }
+        let asked = self.tally.passes - self.settled_passes;
+        if asked > QUIET_MS / 1_000 {
+            let seconds = QUIET_MS / 1_000;
+            let what =
+                format!("it has settled, and is asked {asked} times in {seconds} s: its wake-at-ms is never later");
+            self.broken("L2", what);
         }
         if self.found.is_none() && !self.is_settled() {
             let why = self.leaked().unwrap_or_else(|| self.unsettled());

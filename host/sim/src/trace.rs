@@ -198,9 +198,13 @@ impl Trace {
         text
     }
 
-    pub fn finish(mut self) -> (Vec<String>, String) {
+    /// The trace and the scenario; at the end of that the fleet must settle `within` so long, if that is stated.
+    pub fn finish(mut self, within: Option<Millis>) -> (Vec<String>, String) {
         // What came last may have come by time alone.
         self.wait_until(self.end_ms);
+        if let Some(within) = within {
+            let _ = writeln!(self.scenario, "settles within {within}ms");
+        }
         self.scenario.push_str("expect no violation\n");
         (self.lines, self.scenario)
     }
@@ -233,8 +237,12 @@ fn settings(policy: &Policy) -> String {
     format!("policy {}", all.join(" "))
 }
 
-/// What of a result or an answer is the same when the same thing happens again: the attempt and the outcome.
+/// What of a result, an answer or a sign of progress is the same when the same thing happens again: the attempt and the outcome.
 fn gist(command: &str) -> Option<(String, String)> {
+    if let Some(said) = command.strip_prefix("observe ") {
+        let (attempt, progress) = said.split_once(' ')?;
+        return progress.starts_with("progress ").then(|| (attempt.into(), progress.into()));
+    }
     let said = command.strip_prefix("result ").or_else(|| command.strip_prefix("answered "))?;
     let (id, outcome) = said.split_once(' ')?;
     let (attempt, _) = id.split_once('.')?;
