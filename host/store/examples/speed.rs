@@ -122,7 +122,12 @@ fn main() -> Outcome<()> {
 
 fn dispatch(seq: u64) -> Entry {
     let key = ExternalKey { run: "demo".into(), slot: format!("web-{}", seq % 10_000), attempt: AttemptId(seq) };
-    Entry::Dispatch { id: OperationId { attempt: AttemptId(seq), sequence: 1 }, kind: OperationKind::CreateLease, key, provider: "process".into() }
+    Entry::Dispatch {
+        id: OperationId { attempt: AttemptId(seq), sequence: 1 },
+        kind: OperationKind::CreateLease,
+        key,
+        provider: "process".into(),
+    }
 }
 
 fn config(nodes: u32) -> DriverConfig {
@@ -163,9 +168,7 @@ fn fleet(config: DriverConfig) -> Outcome<Driver> {
                     let done = match operation.request.kind() {
                         OperationKind::CreateLease => Done::Leased { lease: reference, adopted: false },
                         OperationKind::LookupEndpoint => Done::Found { endpoint: reference },
-                        OperationKind::StartBootstrap => {
-                            Done::Started { session: reference, adopted: false }
-                        }
+                        OperationKind::StartBootstrap => Done::Started { session: reference, adopted: false },
                         other => return Err(format!("{other:?} was not expected").into()),
                     };
                     inputs.push_back(Input::Completed { id, result: Ok(done) });
