@@ -108,7 +108,6 @@ pub struct Known {
     pub sessions: u16,
     /// Resources that are reported as orphans, a bit each.
     pub orphans: u16,
-    pub stage: Option<Stage>,
     /// The session that the driver knows, plus one.
     pub session: u8,
 }
@@ -281,7 +280,6 @@ fn known(driver: &Driver, attempt: AttemptId) -> Known {
     let held = node.and_then(|node| state.slot(node)?.node.as_ref()).filter(|held| held.attempt == attempt);
     if let Some(held) = held {
         known.holds = true;
-        known.stage = Some(held.stage);
         known.lease = held.lease.as_ref().map_or(0, |lease| names::number(lease) + 1);
         known.session = held.session.as_ref().map_or(0, |session| names::session_number(session) + 1);
         let boots = held.climbs() && held.stage == Stage::BootstrapRunning;
