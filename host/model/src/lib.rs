@@ -20,8 +20,6 @@ mod search;
 mod settle;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod twins;
 mod world;
 
 pub use check::{Broken, Check, CheckError, Outcome, Verdict};

@@ -138,7 +138,7 @@ pub struct Machine<'a> {
     pub(crate) forms: Vec<Mutex<HashMap<u128, Arc<Form>, PlainBuild>>>,
     /// Further drivers of the same forms, where the normal form itself is what is tested.
     #[cfg(test)]
-    pub(crate) twins: Option<crate::twins::Twins>,
+    pub(crate) twins: Option<crate::tests::twins::Twins>,
     /// Decisions by rule, in steps that were computed.
     pub rules: Vec<AtomicU64>,
     /// Steps that were computed.

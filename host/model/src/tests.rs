@@ -1,6 +1,8 @@
 //! The table of forms against drivers that go on under their own names: whatever the walk, both are in the same state.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+pub(crate) mod twins;
+
 use engine::io::DeciderIdentity;
 
 use crate::machine::Machine;
