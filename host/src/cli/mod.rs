@@ -5,6 +5,7 @@ mod completions;
 mod decider;
 mod exit;
 mod forecast;
+mod interrupt;
 mod journal;
 mod plan;
 mod replay;
