@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod daemon;
 mod decider;
 mod exit;
 mod forecast;
@@ -59,6 +60,8 @@ pub enum Verb {
     Decider(decider::DeciderVerb),
     /// Decide a recorded history again: the same plans, or what another decider would have done
     Replay(replay::ReplayArgs),
+    /// Keep a fleet for good: what is known of it survives stops, crashes and restarts
+    Daemon(daemon::DaemonArgs),
     /// Simulate a fleet under faults, and check every guarantee
     Simulate(simulate::SimulateArgs),
     /// Play scenarios against a decider, and compare what it decides with what they expect
@@ -95,6 +98,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
         Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
         Verb::Replay(args) => replay::run(&args, &terminal),
+        Verb::Daemon(args) => daemon::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),
         Verb::Test(args) => test::run(&args, &terminal),
         Verb::Step(args) => step::run(&args, &terminal).map(|()| ExitCode::Ok),

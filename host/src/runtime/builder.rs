@@ -39,7 +39,13 @@ pub struct HostBuilder {
     watcher: Option<OutputWatcher>,
     state: State,
     history: Option<JournalFile>,
-    shape: Option<ClusterShape>,
+    shape: Option<(ClusterShape, Numbered)>,
+}
+
+/// Who numbers the generations of the first shape.
+enum Numbered {
+    ByCaller,
+    ByHost,
 }
 
 enum State {
@@ -100,7 +106,14 @@ impl HostBuilder {
 
     /// The first shape; more come through [`HostHandle::update_shape`].
     pub fn shape(mut self, shape: ClusterShape) -> Self {
-        self.shape = Some(shape);
+        self.shape = Some((shape, Numbered::ByCaller));
+        self
+    }
+
+    /// As [`HostBuilder::shape`], for content that nobody counts, such as a file's: where the state knows other content, it
+    /// gets the next generation (SPEC 2).
+    pub fn shape_to_number(mut self, shape: ClusterShape) -> Self {
+        self.shape = Some((shape, Numbered::ByHost));
         self
     }
 
@@ -214,8 +227,10 @@ impl HostBuilder {
                 executor.list(name, &self.run);
             }
         }
-        if let Some(shape) = self.shape {
-            runtime.wish(shape)?;
+        match self.shape {
+            Some((shape, Numbered::ByCaller)) => runtime.desire(shape)?,
+            Some((shape, Numbered::ByHost)) => runtime.number_and_desire(shape)?,
+            None => {}
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
         tokio::spawn(async move {

@@ -51,6 +51,7 @@ pub(super) enum Command {
     Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
     Policy(Box<Policy>),
     Decider(Arc<dyn Decider>),
+    Ping(oneshot::Sender<()>),
     Shutdown(Shutdown),
 }
 
@@ -93,6 +94,19 @@ impl HostHandle {
     /// [`HostError::Ended`] when the host has ended.
     pub async fn use_decider(&self, decider: Arc<dyn Decider>) -> Result<(), HostError> {
         self.commands.send(Command::Decider(decider)).await.map_err(|_| self.ended())
+    }
+
+    /// Answers as soon as the loop gets to it: for whoever watches over the host.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn ping(&self) -> Result<(), HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Ping(reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.map_err(|_| self.ended())
     }
 
     /// Waits until the fleet has the latest shape (SPEC 8), and shows it. Put a time limit around it.

@@ -151,6 +151,8 @@ impl Runtime {
                 self.step(Input::DeciderChanged(identity))?;
             }
             Some(Command::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
+            // Whoever asked may be gone.
+            Some(Command::Ping(reply)) => drop(reply.send(())),
             Some(Command::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
             Some(Command::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),
         }
@@ -195,14 +197,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// The shape a host begins with. One that is not newer than what the state knows is numbered anew where it differs: it
-    /// comes from a file, which does not count (SPEC 2).
-    pub fn wish(&mut self, mut shape: ClusterShape) -> Result<(), HostError> {
+    /// A shape whose generation nobody counted: it keeps the one in force where the content is the same, else it is the next.
+    pub fn number_and_desire(&mut self, mut shape: ClusterShape) -> Result<(), HostError> {
         if let Some(known) = &self.parts.driver.state().desired {
             let same = known.groups == shape.groups;
-            if shape.generation <= known.generation {
-                shape.generation = known.generation.saturating_add(u64::from(!same));
-            }
+            shape.generation = known.generation.saturating_add(u64::from(!same));
         }
         self.desire(shape)
     }

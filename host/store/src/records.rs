@@ -30,7 +30,7 @@ pub struct Records<'s, S: ?Sized> {
 
 impl<S: Store + ?Sized> Records<'_, S> {
     /// Where the journal stands after what was read.
-    pub fn chain(&self) -> Chain {
+    pub fn stand(&self) -> Chain {
         self.chain
     }
 

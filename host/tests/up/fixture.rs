@@ -101,6 +101,14 @@ impl Place {
         Up::start(command)
     }
 
+    /// `daemon` of the file, with JSON lines.
+    pub fn daemon(&self) -> Up {
+        let mut command = Command::new(HOMEOSTAT);
+        command.env_remove("HOMEOSTAT_STATE").arg("daemon").arg(self.file()).arg("--state").arg(self.state());
+        command.args(["-o", "json"]);
+        Up::start(command)
+    }
+
     /// Runs `up` as text to its end: the exit code, standard output, standard error.
     pub fn run(&self, args: &[&str]) -> (i32, String, String) {
         let ended = self.command(args).stdin(Stdio::null()).output().unwrap();

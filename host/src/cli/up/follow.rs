@@ -18,7 +18,7 @@ const STEADY_TRIES: u32 = 50;
 const LOOK: Duration = Duration::from_secs(2);
 
 /// What a look at the file brought.
-pub(super) enum Edit {
+pub(in crate::cli) enum Edit {
     /// The file cannot be taken over.
     Refused(FleetError),
     /// Another fleet.
@@ -26,9 +26,10 @@ pub(super) enum Edit {
 }
 
 /// The fleet file and what was last taken over from it.
-pub(super) struct Follow {
+pub(in crate::cli) struct Follow {
     path: PathBuf,
     edits: mpsc::Receiver<Edit>,
+    poke: mpsc::Sender<()>,
     groups: Vec<GroupShape>,
     generation: u64,
 }
@@ -37,6 +38,7 @@ impl Follow {
     /// Watches the file from now on, in a task of its own.
     pub fn start(path: &Path, fleet: &Fleet) -> Follow {
         let (sender, changes) = mpsc::channel(1);
+        let poke = sender.clone();
         let watcher = notify::recommended_watcher(move |_| {
             // One waiting change says it all.
             let _ = sender.try_send(());
@@ -59,7 +61,7 @@ impl Follow {
             Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
         tokio::spawn(look.run(edit));
         let generation = fleet.generation.unwrap_or(1);
-        Follow { path: path.to_path_buf(), edits, groups: fleet.shape.groups.clone(), generation }
+        Follow { path: path.to_path_buf(), edits, poke, groups: fleet.shape.groups.clone(), generation }
     }
 
     pub fn path(&self) -> &Path {
@@ -69,6 +71,17 @@ impl Follow {
     /// The generation in force.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The file's content is in force as this generation: the state knew of others before.
+    pub fn continue_at(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
+    /// Looks at the file now.
+    pub fn look_now(&self) {
+        // One waiting look is enough.
+        let _ = self.poke.try_send(());
     }
 
     /// The generation an edit should have: the file's own, else one more when the content changed.

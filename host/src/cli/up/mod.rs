@@ -20,8 +20,9 @@ use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
 use crate::journal::{FileFence, JournalFile, StateDir};
 use crate::runtime::{Farewell, Host, HostError, HostHandle, Intervals, Shutdown};
-use follow::{Edit, Follow};
-use screen::Screen;
+use follow::Edit;
+pub(super) use follow::Follow;
+pub(super) use screen::Screen;
 
 /// Arguments of `up`.
 #[derive(Debug, Args)]
@@ -164,7 +165,7 @@ async fn keep(
 }
 
 /// Takes an edit of the file over, whole, or says why not.
-async fn adopt_edit(host: &HostHandle, follow: &mut Follow, edit: Edit, screen: &mut Screen) {
+pub(super) async fn adopt_edit(host: &HostHandle, follow: &mut Follow, edit: Edit, screen: &mut Screen) {
     let fleet = match edit {
         Edit::Refused(error) => return screen.refused(&Failure::Fleet(error)),
         Edit::Fleet(fleet) => fleet,
@@ -245,7 +246,7 @@ async fn end(
 }
 
 /// The signals that end `up`.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Option<Signal>,
@@ -261,7 +262,16 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> &'static str {
+    /// For a verb to which a hang-up means something else.
+    pub fn without_hang_up() -> std::io::Result<Self> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: None,
+        })
+    }
+
+    pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "interrupted",
             _ = self.terminate.recv() => "terminated",
@@ -286,7 +296,7 @@ fn ignores_hang_up() -> bool {
 
 /// Lets this program open as many files as the system allows: it has a few for each node. Answers the limit that was, for
 /// the nodes to have.
-fn raise_open_files() -> Option<u64> {
+pub(super) fn raise_open_files() -> Option<u64> {
     let was = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: was.maximum, maximum: was.maximum };
     let current = was.current.filter(|_| was.current != was.maximum)?;
@@ -295,7 +305,7 @@ fn raise_open_files() -> Option<u64> {
 }
 
 /// The state directory: as given, or the XDG one.
-fn state_dir(given: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let dir = match given {
         Some(dir) => dir.to_path_buf(),
         None => {

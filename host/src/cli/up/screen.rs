@@ -28,7 +28,7 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 const NAMES: usize = 12;
 
 /// What `up` shows.
-pub(super) struct Screen {
+pub(in crate::cli) struct Screen {
     terminal: Terminal,
     views: watch::Receiver<Arc<View>>,
     events: broadcast::Receiver<HostEvent>,
@@ -37,6 +37,8 @@ pub(super) struct Screen {
     lines: Lines,
     /// The fleet is being taken down: that nothing is left is not what anybody waits for as converged.
     ending: bool,
+    /// The generation that the fleet had converged to when this began.
+    began_converged: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -88,11 +90,16 @@ impl Screen {
             frames,
             lines: Lines::start(std::io::stdout()),
             ending: false,
+            began_converged: None,
         };
         if screen.table.is_none() {
             let view = screen.views.borrow().clone();
             for node in &view.nodes {
                 screen.change(&NodeChange::of(node, view.now_ms));
+            }
+            if view.converged {
+                screen.out(&ConvergedLine { generation: view.generation });
+                screen.began_converged = Some(view.generation);
             }
         }
         screen
@@ -152,8 +159,13 @@ impl Screen {
 
     fn event(&mut self, event: &HostEvent) {
         match event {
-            HostEvent::Node(node) if self.table.is_none() => self.change(&NodeChange::of(node, now_ms())),
+            HostEvent::Node(node) if self.table.is_none() => {
+                self.began_converged = None;
+                self.change(&NodeChange::of(node, now_ms()));
+            }
             HostEvent::Gone { node } if self.table.is_none() => self.out(&GoneLine { node }),
+            // Said already, if it came between the two looks at the start.
+            HostEvent::Converged { generation } if self.began_converged.take() == Some(*generation) => {}
             HostEvent::Converged { generation } if self.table.is_none() && !self.ending => {
                 self.out(&ConvergedLine { generation: *generation })
             }
