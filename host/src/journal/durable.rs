@@ -22,6 +22,8 @@ pub struct Durable {
     /// Something was announced, or promised to somebody, that is not durable yet.
     dirty: bool,
     checkpoint_at: u64,
+    /// There is more history to drop than one step does.
+    compacting: bool,
 }
 
 impl Durable {
@@ -40,7 +42,7 @@ impl Durable {
         if loaded.is_fresh() {
             let (recorder, draft) = Recorder::start(config, description);
             store.append_entry(now_ms, &draft.entry())?;
-            let durable = Durable { store, recorder, dirty: true, checkpoint_at: CHECKPOINT_EVERY };
+            let durable = Durable { store, recorder, dirty: true, checkpoint_at: CHECKPOINT_EVERY, compacting: false };
             return Ok((durable, None));
         }
         let from = loaded.replay_from();
@@ -59,7 +61,7 @@ impl Durable {
             return Err(JournalError::OtherStore { found, expected });
         }
         let checkpoint_at = store.head().next_seq.saturating_add(CHECKPOINT_EVERY);
-        Ok((Durable { store, recorder, dirty: false, checkpoint_at }, Some(driver)))
+        Ok((Durable { store, recorder, dirty: false, checkpoint_at, compacting: true }, Some(driver)))
     }
 
     /// An input was given to the driver, and this is what it said.
@@ -99,7 +101,11 @@ impl Durable {
     pub(crate) fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
         if self.store.head().next_seq >= self.checkpoint_at && driver.is_between_passes() {
             self.checkpoint(driver)?;
-            self.store.compact(KEEP, now_ms)?;
+            self.compacting = true;
+        }
+        // A step at a time, so that no pass waits long.
+        if self.compacting {
+            self.compacting = self.store.compact(KEEP, now_ms)?.more;
         }
         Ok(())
     }
