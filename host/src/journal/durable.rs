@@ -27,6 +27,8 @@ pub struct Durable {
     /// When the oldest record was taken that is not durable.
     volatile_since: Option<Millis>,
     checkpoint_at: u64,
+    /// There is more history to drop than one step does.
+    compacting: bool,
 }
 
 impl Durable {
@@ -45,8 +47,9 @@ impl Durable {
         if loaded.is_fresh() {
             let (recorder, draft) = Recorder::start(config, description);
             store.append_entry(now_ms, &draft.entry())?;
+            let checkpoint_at = CHECKPOINT_EVERY;
             let durable =
-                Durable { store, recorder, dirty: true, volatile_since: None, checkpoint_at: CHECKPOINT_EVERY };
+                Durable { store, recorder, dirty: true, volatile_since: None, checkpoint_at, compacting: false };
             return Ok((durable, None));
         }
         let from = loaded.replay_from();
@@ -65,7 +68,8 @@ impl Durable {
             return Err(JournalError::OtherStore { found, expected });
         }
         let checkpoint_at = store.head().next_seq.saturating_add(CHECKPOINT_EVERY);
-        Ok((Durable { store, recorder, dirty: false, volatile_since: None, checkpoint_at }, Some(driver)))
+        let durable = Durable { store, recorder, dirty: false, volatile_since: None, checkpoint_at, compacting: true };
+        Ok((durable, Some(driver)))
     }
 
     /// An input was given to the driver, and this is what it said.
@@ -116,7 +120,11 @@ impl Durable {
     pub(crate) fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
         if self.store.head().next_seq >= self.checkpoint_at && driver.is_between_passes() {
             self.checkpoint(driver)?;
-            self.store.compact(KEEP, now_ms)?;
+            self.compacting = true;
+        }
+        // A step at a time, so that no pass waits long.
+        if self.compacting {
+            self.compacting = self.store.compact(KEEP, now_ms)?.more;
         }
         Ok(())
     }
