@@ -134,7 +134,7 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
         let check = Check { scope, identity: identity.clone(), decide, exact, jobs, most, mutation: None };
         let bar = Bar::new(&scope, terminal);
         let outcome = check.run(&mut |progress| {
-            states.store(u64::try_from(progress.states).unwrap_or(u64::MAX), Ordering::Relaxed);
+            states.store(progress.states, Ordering::Relaxed);
             bar.show(progress);
         });
         bar.clear();
