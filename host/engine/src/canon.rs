@@ -122,7 +122,9 @@ impl Driver {
             form.slot(slot, promise);
         }
         form.push(reaps.len() as u64);
-        for (attempt, reap) in reaps {
+        // In the order of their numbers: their own is by age, and which of two slots' attempts is older is not in the form.
+        for attempt in &numbered {
+            let Some(reap) = reaps.get(attempt) else { continue };
             form.attempt(*attempt);
             form.reap(reap);
         }

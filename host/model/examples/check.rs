@@ -1,4 +1,4 @@
-//! Checks a scope with the built-in decider and says how fast: `check NODES FAULTS keyed|windowed [JOBS]`.
+//! Checks a scope with the built-in decider and says how fast: `check NODES FAULTS keyed|windowed [JOBS] [-] [MOST]`.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::error::Error;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         decide: &|snapshot| Ok(decider::reconcile(snapshot)),
         exact: false,
         jobs: number(3, 2)? as usize,
-        most: u64::MAX,
+        most: args.get(5).map_or(Ok(u64::MAX), |text| text.parse())?,
         mutation: None,
     };
     let began = Instant::now();

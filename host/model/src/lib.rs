@@ -20,6 +20,8 @@ mod search;
 mod settle;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twins;
 mod world;
 
 pub use check::{Broken, Check, CheckError, Outcome, Verdict};

@@ -125,7 +125,7 @@ pub struct Form {
     pub converged: bool,
     /// The driver is between two inputs, as it should be.
     pub whole: bool,
-    steps: Mutex<Vec<(In, Arc<Step>)>>,
+    pub(crate) steps: Mutex<Vec<(In, Arc<Step>)>>,
 }
 
 /// The table of forms.
@@ -136,7 +136,10 @@ pub struct Machine<'a> {
     /// A decider that is not the built-in one may look at what the engine does not.
     pub exact: bool,
     shapes: Vec<ClusterShape>,
-    forms: Vec<Mutex<HashMap<u128, Arc<Form>, PlainBuild>>>,
+    pub(crate) forms: Vec<Mutex<HashMap<u128, Arc<Form>, PlainBuild>>>,
+    /// Further drivers of the same forms, where the normal form itself is what is tested.
+    #[cfg(test)]
+    pub(crate) twins: Option<crate::twins::Twins>,
     /// Decisions by rule, in steps that were computed.
     pub rules: Vec<AtomicU64>,
     /// Steps that were computed.
@@ -161,6 +164,8 @@ impl<'a> Machine<'a> {
             exact,
             shapes: (0..8).map(|code| scope.shape(Edits::of(code))).collect(),
             forms: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            #[cfg(test)]
+            twins: None,
             computed: AtomicU64::new(0),
             mutation: None,
         }
@@ -218,11 +223,15 @@ impl<'a> Machine<'a> {
         let (hash, attempts) = self.hash(&driver, kept);
         let Some(hash) = hash else { return (Arc::new(form(0, driver, attempts.clone(), false)), attempts) };
         let mut shard = lock(&self.forms[(hash >> 64) as usize % SHARDS]);
+        #[cfg(test)]
+        if let Some(twins) = self.twins.as_ref().filter(|_| shard.contains_key(&hash)) {
+            twins.keep(hash, &driver, &attempts);
+        }
         let known = shard.entry(hash).or_insert_with(|| Arc::new(form(hash, driver, attempts.clone(), true)));
         (Arc::clone(known), attempts)
     }
 
-    fn apart(&self, driver: Driver, kept: &[AttemptId]) -> (Arc<Form>, Vec<AttemptId>) {
+    pub(crate) fn apart(&self, driver: Driver, kept: &[AttemptId]) -> (Arc<Form>, Vec<AttemptId>) {
         let (hash, attempts) = self.hash(&driver, kept);
         (Arc::new(form(hash.unwrap_or(0), driver, attempts.clone(), hash.is_some())), attempts)
     }
@@ -238,7 +247,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn form(hash: u128, driver: Driver, attempts: Vec<AttemptId>, whole: bool) -> Form {
+pub(crate) fn form(hash: u128, driver: Driver, attempts: Vec<AttemptId>, whole: bool) -> Form {
     let now = driver.now_ms();
     Form {
         hash,
