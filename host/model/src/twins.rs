@@ -99,8 +99,14 @@ fn twins(nodes: u32, faults: u8, kind: Kind, exact: bool, most: u64) -> u64 {
     machine.twins = Some(Twins::default());
     search(&machine, 1, most, &mut |_| {}).unwrap();
     let (compared, found) = compare(&machine);
-    eprintln!("{nodes} {faults} {kind:?} {exact}: {compared} compared, {} forms, {} differ", machine.forms(), found.len());
-    if let Ok(path) = std::env::var("TWINS_OUT") { std::fs::write(path, found.join("\n")).unwrap(); }
+    eprintln!(
+        "{nodes} {faults} {kind:?} {exact}: {compared} compared, {} forms, {} differ",
+        machine.forms(),
+        found.len()
+    );
+    if let Ok(path) = std::env::var("TWINS_OUT") {
+        std::fs::write(path, found.join("\n")).unwrap();
+    }
     if let Some(first) = found.iter().min_by_key(|text| text.len()) {
         panic!("{first}");
     }
