@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decider::{Intent, OperationKind, Plan, Snapshot, Stage};
+use decider::{DecisionRow, HoldKind, Intent, OperationKind, Plan, Snapshot, Stage, Verb};
 
 use crate::id::{AttemptId, ExternalKey, NodeId, OperationId};
 use crate::io::{Done, Fault, Input, Observation, OperationStatus, Output, Request, Resource};
@@ -409,6 +409,15 @@ pub fn check_same_plan(one: &Plan, other: &Plan) -> Vec<Violation> {
     found
 }
 
+/// A decision in words.
+fn worded(decision: Option<DecisionRow>) -> String {
+    let Some(row) = decision else { return "no decision".into() };
+    match HoldKind::from_code(row.hold) {
+        Some(kind) if row.verb == Verb::Hold.code() => format!("a hold until {} (rule {})", kind.label(), row.rule),
+        _ => format!("{} (rule {})", Verb::from_code(row.verb).map_or("an unknown verb", Verb::label), row.rule),
+    }
+}
+
 /// S12: deciding each node alone gives the whole plan's decision for it.
 pub fn check_subset(
     whole: &Snapshot,
@@ -420,7 +429,8 @@ pub fn check_subset(
     for (at, node) in whole.nodes.node.iter().enumerate() {
         let decided = decide(&alone(NodeId(*node))).decisions.row(0);
         if decided != plan.decisions.row(at) {
-            broken(&mut found, "S12", format!("node {node} is decided differently alone: {decided:?}"));
+            let (with, alone) = (worded(plan.decisions.row(at)), worded(decided));
+            broken(&mut found, "S12", format!("node {node} gets {with}, and alone, without the others, {alone}"));
         }
     }
     found

@@ -65,7 +65,8 @@ impl Script {
         let mut preamble: Option<Vec<Item>> = None;
         let mut cases: Vec<Case> = Vec::new();
         let mut current = Case { name: None, line: 1, items: Vec::new() };
-        for (at, raw) in text.lines().enumerate() {
+        // Some editors put a byte order mark first.
+        for (at, raw) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
             let (number, line) = (at + 1, raw.trim_end());
             if number > MAX_LINES {
                 return Err(Malformed::new(number, format!("a file of more than {MAX_LINES} lines")));

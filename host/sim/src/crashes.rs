@@ -3,7 +3,8 @@
 use engine::checkpoint::CheckpointError;
 use engine::driver::Driver;
 use engine::id::Millis;
-use engine::io::{Input, Observation};
+use engine::io::{Input, Observation, Output};
+use engine::record::Record;
 use engine::watch::Watch;
 
 use crate::event::Event;
@@ -112,7 +113,12 @@ impl Sim<'_> {
         for (input, shown, _) in inputs {
             // What the first start refused is refused again.
             let _ = driver.handle(input, shown);
-            while driver.poll_output().is_some() {}
+            while let Some(output) = driver.poll_output() {
+                // A fence that the first start did not come to is made durable now: attempts below it will be given out.
+                if let Output::Record(Record::AttemptsReserved { below }) = output {
+                    self.fence = self.fence.max(below.0);
+                }
+            }
         }
         self.recovered = Some(driver);
         self.say(|| match lost {

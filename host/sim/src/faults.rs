@@ -155,7 +155,7 @@ pub const FAULTS: usize = FaultKind::ALL.len();
 
 /// The rate of each fault, in a thousand opportunities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "BTreeMap<String, u32>", into = "BTreeMap<String, u32>")]
+#[serde(try_from = "BTreeMap<String, i64>", into = "BTreeMap<String, u32>")]
 pub struct Rates([u32; FAULTS]);
 
 /// Why rates are refused.
@@ -170,12 +170,12 @@ pub enum RatesError {
         known: String,
     },
     /// A rate is in a thousand.
-    #[error("{name}: {rate} is more than 1000 in a thousand")]
-    OverOne {
+    #[error("{name}: {rate} is no rate: from 0 to 1000 in a thousand opportunities")]
+    NoRate {
         /// The fault.
         name: String,
         /// Its rate.
-        rate: u32,
+        rate: i64,
     },
 }
 
@@ -208,21 +208,20 @@ impl Rates {
     }
 }
 
-impl TryFrom<BTreeMap<String, u32>> for Rates {
+impl TryFrom<BTreeMap<String, i64>> for Rates {
     type Error = RatesError;
 
     /// Faults that are not named keep their rate; 0 switches one off.
-    fn try_from(named: BTreeMap<String, u32>) -> Result<Self, RatesError> {
+    fn try_from(named: BTreeMap<String, i64>) -> Result<Self, RatesError> {
         let mut rates = Rates::default();
         for (name, rate) in named {
             let Some(fault) = FaultKind::ALL.iter().find(|fault| fault.label() == name) else {
                 let known: Vec<&str> = FaultKind::ALL.iter().map(|fault| fault.label()).collect();
                 return Err(RatesError::Unknown { name, known: known.join(", ") });
             };
-            if rate > 1_000 {
-                return Err(RatesError::OverOne { name, rate });
-            }
-            rates.0[*fault as usize] = rate;
+            let within = u32::try_from(rate).ok().filter(|rate| *rate <= 1_000);
+            let Some(within) = within else { return Err(RatesError::NoRate { name, rate }) };
+            rates.0[*fault as usize] = within;
         }
         Ok(rates)
     }

@@ -27,8 +27,9 @@ impl Sim<'_> {
     fn fold(&mut self, input: Input, inputs: &mut VecDeque<Input>) {
         self.tally.steps += 1;
         let shown = self.clock.shows(self.now);
+        let at_ms = self.since_begin();
         if let Some(trace) = &mut self.trace {
-            trace.input(&input, shown);
+            trace.input(&input, at_ms, shown);
         }
         self.remember(&input, shown);
         // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.

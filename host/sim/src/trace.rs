@@ -25,7 +25,17 @@ pub(crate) struct Trace {
     gists: Vec<(String, String)>,
     repeats: u32,
     /// The last input, not written yet: one that brought nothing and says nothing new is left out.
-    held: Option<(Millis, String, bool)>,
+    held: Option<Held>,
+}
+
+/// An input that is not written yet.
+struct Held {
+    at_ms: Millis,
+    /// What the host's clock showed.
+    shown: Millis,
+    command: String,
+    /// A listing like the one before.
+    again: bool,
 }
 
 /// A place in a trace.
@@ -84,8 +94,8 @@ impl Trace {
         let _ = writeln!(self.scenario, "restart {fence}");
     }
 
-    /// An input at an instant of the host's clock.
-    pub fn input(&mut self, input: &Input, shown: Millis) {
+    /// An input at an instant, and what the host's clock shows then.
+    pub fn input(&mut self, input: &Input, at_ms: Millis, shown: Millis) {
         self.last_ms.get_or_insert(shown);
         self.end_ms = shown;
         let Some(command) = self.command(input) else { return };
@@ -95,12 +105,12 @@ impl Trace {
             }
             _ => false,
         };
-        self.held = Some((shown, command, again));
+        self.held = Some(Held { at_ms, shown, command, again });
     }
 
     /// The last input was folded; whether anything came of it.
     pub fn folded(&mut self, came: bool) {
-        let Some((shown, command, again)) = self.held.take() else { return };
+        let Some(Held { at_ms, shown, command, again }) = self.held.take() else { return };
         if again && !came {
             return;
         }
@@ -130,7 +140,7 @@ impl Trace {
             None => self.gists.clear(),
         }
         self.events += 1;
-        self.lines.push(format!("{:>12}  > {command}", ""));
+        self.lines.push(format!("{:>12}  > {command}", seconds(at_ms)));
     }
 
     /// A scenario begins at 0; its clock fires every wake-up on the way.

@@ -87,3 +87,16 @@ fn wrong_deciders_are_found_named_and_shrunk() {
     let median = (sizes[1] + sizes[2]) / 2;
     assert!(median <= 25, "{sizes:?}");
 }
+
+/// Runs so long that blocks of attempt ids are used up, also by hosts that are killed between the shape that needs another
+/// block and the record of it: the host that starts again from that shape makes the record good.
+#[test]
+fn long_runs_use_up_blocks_of_attempt_ids() {
+    let mut setup = common::setup();
+    setup.shape.groups.truncate(1);
+    setup.shape.groups[0].count = 1;
+    setup.until_ms = 30 * 3_600_000;
+    let campaign = Campaign { setup, first: 250, seeds: 60, jobs: 2 };
+    let (_, failing) = campaign.run(&common::native, &|_| ()).unwrap();
+    assert_eq!(failing, None);
+}

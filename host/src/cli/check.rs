@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -9,7 +11,7 @@ use engine::io::DeciderIdentity;
 use model::{Check, CheckError, Decide, Kind, Memo, Outcome, Progress, Scope, Verdict, Weaken, report};
 use serde::Serialize;
 
-use super::{ExitCode, Failure, InputError, Terminal, decider};
+use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -116,6 +118,11 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
         Rule::Sweep => Weaken::Sweep,
     });
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let states = Arc::new(AtomicU64::new(0));
+    let reached = Arc::clone(&states);
+    interrupt::leave(ExitCode::Interrupted, move || {
+        eprintln!("interrupted: this search had reached {} states", reached.load(Ordering::Relaxed));
+    })?;
     let mut done: Vec<(Scope, Outcome, Duration)> = Vec::new();
     let sizes = match (args.nodes, args.faults) {
         (None, None) => vec![(2, 0), (1, 2)],
@@ -126,7 +133,10 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
         let (jobs, most, exact) = (args.jobs.unwrap_or(cores).min(256), args.max_states, component.is_some());
         let check = Check { scope, identity: identity.clone(), decide, exact, jobs, most, mutation: None };
         let bar = Bar::new(&scope, terminal);
-        let outcome = check.run(&mut |progress| bar.show(progress));
+        let outcome = check.run(&mut |progress| {
+            states.store(progress.states, Ordering::Relaxed);
+            bar.show(progress);
+        });
         bar.clear();
         let outcome = outcome.map_err(refused)?;
         let elapsed = bar.began.elapsed();

@@ -18,6 +18,8 @@ pub enum ExitCode {
     Timeout = 3,
     /// A replay decided something else than what was recorded.
     Diverged = 6,
+    /// ^C ended it before it was done.
+    Interrupted = 130,
 }
 
 /// The exit codes as `--help` shows them.
@@ -27,7 +29,8 @@ Exit codes:
   1  it failed
   2  the command line or an input file is wrong; nothing was started or changed
   3  not in time, or not finished within a limit
-  6  a replay decided something else than what was recorded";
+  6  a replay decided something else than what was recorded
+  130  ^C ended a simulation, a check or a test before it was done";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {

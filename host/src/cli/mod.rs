@@ -6,6 +6,7 @@ mod daemon;
 mod decider;
 mod exit;
 mod forecast;
+mod interrupt;
 mod journal;
 mod plan;
 mod replay;

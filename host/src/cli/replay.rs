@@ -265,11 +265,13 @@ impl Report {
                 dispatches(found.dispatches)
             ),
             false => format!(
-                "{file}: {} of {} differ, {} of {}\n",
+                "{file}: {} of {} differ{}\n",
                 contrast.differing_passes,
                 passes(contrast.passes),
-                contrast.differing_decisions,
-                counted(contrast.decisions, "decision")
+                match contrast.decisions {
+                    0 => ", and no decision is there to be compared".into(),
+                    all => format!(", {} of {}", contrast.differing_decisions, counted(all, "decision")),
+                }
             ),
         };
         text.push_str(&format!("recorded  {}\n", self.recorded));

@@ -5,11 +5,10 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use ::step::{Answer, ScriptError, Session, StepError};
-use anyhow::Context;
 use clap::{Args, ValueHint};
 
 use super::journal::unreadable;
-use super::{Failure, InputError, Terminal};
+use super::{ExitCode, Failure, InputError, Terminal, interrupt};
 use crate::fleet::{escape, open_regular};
 
 /// Arguments of `step`.
@@ -28,6 +27,32 @@ pub struct StepArgs {
 
 type Walk = Session<BufReader<File>>;
 
+/// A journal is read in some seconds for each of so many bytes; where somebody looks at it, that is said.
+const LARGE: u64 = 16 << 20;
+
+/// The line that stands while a large journal is opened.
+struct Opening(bool);
+
+impl Opening {
+    fn of(path: &Path) -> Opening {
+        let bytes = path.metadata().map_or(0, |about| about.len());
+        let shown = bytes >= LARGE && std::io::stderr().is_terminal();
+        if shown {
+            let path = escape(&path.display().to_string());
+            eprint!("reading and checking {path}, {} MiB ...", bytes >> 20);
+        }
+        Opening(shown)
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if self.0 {
+            eprint!("\r\x1b[2K");
+        }
+    }
+}
+
 pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
     let path = &args.journal;
     if terminal.is_json() {
@@ -40,7 +65,10 @@ pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
         _ => None,
     };
     let file = BufReader::with_capacity(1 << 16, open_regular(path).map_err(InputError::from)?);
-    let mut session = Session::open(file, terminal.out_color).map_err(|error| unreadable(path, &error))?;
+    let opening = Opening::of(path);
+    let session = Session::open(file, terminal.out_color).map_err(|error| unreadable(path, &error));
+    drop(opening);
+    let mut session = session?;
     if session.torn_bytes() > 0 {
         terminal.warn(&format!("the last {} bytes are a record that is not finished", session.torn_bytes()));
     }
@@ -74,7 +102,8 @@ fn wrong(file: &Path, line: Option<usize>, message: &str) -> Failure {
 
 /// With a person: a prompt, a line, a page. The terminal itself edits the line.
 fn talk(session: &mut Walk, journal: &Path) -> Result<(), Failure> {
-    leave_on_interrupt()?;
+    // Also in the middle of a search: there is nothing to put in order.
+    interrupt::leave(ExitCode::Ok, || ())?;
     let mut out = std::io::stdout();
     writeln!(out, "{}\n`help` lists the commands.", session.opening())?;
     let mut last = String::new();
@@ -98,23 +127,4 @@ fn talk(session: &mut Walk, journal: &Path) -> Result<(), Failure> {
             Err(StepError::Read(error)) => return Err(unreadable(journal, &error)),
         }
     }
-}
-
-/// ^C leaves at once, also in the middle of a search: there is nothing to put in order.
-fn leave_on_interrupt() -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let mut interrupt = {
-        let _inside = runtime.enter();
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
-    };
-    std::thread::Builder::new()
-        .name("interrupt".into())
-        .spawn(move || {
-            runtime.block_on(interrupt.recv());
-            // Behind the prompt and the ^C that the terminal shows.
-            let _ = writeln!(std::io::stderr());
-            std::process::exit(0);
-        })
-        .context("starting the thread that waits for ^C")?;
-    Ok(())
 }

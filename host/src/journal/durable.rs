@@ -12,6 +12,9 @@ use super::JournalError;
 
 /// A checkpoint is written after so many records, so that a start folds no more than that.
 const CHECKPOINT_EVERY: u64 = 20_000;
+/// What announces nothing, such as a result, is synced within this time: else a kill would lose the knowledge of a fleet that
+/// has come to rest, and the next start would have to find it out again.
+const VOLATILE_MS: Millis = 100;
 /// What is kept for people: a million records, a month.
 const KEEP: Retention = Retention { max_records: 1_000_000, max_age_ms: 30 * 24 * 60 * 60 * 1_000 };
 
@@ -21,7 +24,11 @@ pub struct Durable {
     recorder: Recorder,
     /// Something was announced, or promised to somebody, that is not durable yet.
     dirty: bool,
+    /// When the oldest record was taken that is not durable.
+    volatile_since: Option<Millis>,
     checkpoint_at: u64,
+    /// There is more history to drop than one step does.
+    compacting: bool,
 }
 
 impl Durable {
@@ -40,7 +47,9 @@ impl Durable {
         if loaded.is_fresh() {
             let (recorder, draft) = Recorder::start(config, description);
             store.append_entry(now_ms, &draft.entry())?;
-            let durable = Durable { store, recorder, dirty: true, checkpoint_at: CHECKPOINT_EVERY };
+            let checkpoint_at = CHECKPOINT_EVERY;
+            let durable =
+                Durable { store, recorder, dirty: true, volatile_since: None, checkpoint_at, compacting: false };
             return Ok((durable, None));
         }
         let from = loaded.replay_from();
@@ -59,7 +68,8 @@ impl Durable {
             return Err(JournalError::OtherStore { found, expected });
         }
         let checkpoint_at = store.head().next_seq.saturating_add(CHECKPOINT_EVERY);
-        Ok((Durable { store, recorder, dirty: false, checkpoint_at }, Some(driver)))
+        let durable = Durable { store, recorder, dirty: false, volatile_since: None, checkpoint_at, compacting: true };
+        Ok((durable, Some(driver)))
     }
 
     /// An input was given to the driver, and this is what it said.
@@ -73,6 +83,7 @@ impl Durable {
         self.dirty |= matches!(input, Input::Desired(_) | Input::Restarted);
         if let Some(draft) = self.recorder.folded(input, error) {
             self.store.append_entry(at_ms, &draft.entry())?;
+            self.volatile_since.get_or_insert(at_ms);
         }
         Ok(())
     }
@@ -82,16 +93,26 @@ impl Durable {
         if let Some(draft) = self.recorder.output(output) {
             self.dirty = true;
             self.store.append_entry(at_ms, &draft.entry())?;
+            self.volatile_since.get_or_insert(at_ms);
         }
         Ok(())
     }
 
     /// Makes durable what announces an effect, and all before it.
     pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
-        if self.dirty {
-            self.store.sync()?;
-            self.dirty = false;
-        }
+        if self.dirty { self.flush() } else { Ok(()) }
+    }
+
+    /// When what announces nothing should be synced too.
+    pub(crate) fn flush_at(&self) -> Option<Millis> {
+        self.volatile_since.map(|since| since.saturating_add(VOLATILE_MS))
+    }
+
+    /// Makes durable whatever was taken.
+    pub(crate) fn flush(&mut self) -> Result<(), JournalError> {
+        self.store.sync()?;
+        self.dirty = false;
+        self.volatile_since = None;
         Ok(())
     }
 
@@ -99,7 +120,11 @@ impl Durable {
     pub(crate) fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
         if self.store.head().next_seq >= self.checkpoint_at && driver.is_between_passes() {
             self.checkpoint(driver)?;
-            self.store.compact(KEEP, now_ms)?;
+            self.compacting = true;
+        }
+        // A step at a time, so that no pass waits long.
+        if self.compacting {
+            self.compacting = self.store.compact(KEEP, now_ms)?.more;
         }
         Ok(())
     }
@@ -108,7 +133,7 @@ impl Durable {
     pub(crate) fn end(&mut self, driver: &Driver) -> Result<(), JournalError> {
         match driver.is_between_passes() {
             true => self.checkpoint(driver),
-            false => Ok(self.store.sync()?),
+            false => self.flush(),
         }
     }
 
@@ -122,6 +147,7 @@ impl Durable {
         let head = self.store.head().next_seq;
         self.store.snapshot(head, &bytes)?;
         self.dirty = false;
+        self.volatile_since = None;
         self.checkpoint_at = head.saturating_add(CHECKPOINT_EVERY);
         Ok(())
     }

@@ -49,6 +49,22 @@ impl History {
         }
     }
 
+    /// When [`History::flush`] is due.
+    pub fn flush_at(&self) -> Option<Millis> {
+        match self {
+            History::None | History::File(_) => None,
+            History::Store(store) => store.flush_at(),
+        }
+    }
+
+    /// Makes durable what nothing waits for.
+    pub fn flush(&mut self) -> Result<(), JournalError> {
+        match self {
+            History::None | History::File(_) => Ok(()),
+            History::Store(store) => store.flush(),
+        }
+    }
+
     /// All outputs of an input are drained.
     pub fn rested(&mut self, driver: &Driver, now_ms: Millis) -> Result<(), JournalError> {
         match self {

@@ -5,7 +5,6 @@ mod durable;
 mod fence;
 mod file;
 mod history;
-mod state_dir;
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ pub use fence::{FileFence, SCHEMA};
 pub(crate) use file::lock;
 pub use file::{Continued, JournalFile};
 pub(crate) use history::History;
-pub use state_dir::StateDir;
+pub use store::StateDir;
 
 /// Keeps records. An error is fatal for the host: what was announced may not be durable.
 pub trait Journal: Send {
@@ -130,14 +129,6 @@ pub enum JournalError {
         path: PathBuf,
         /// Why.
         error: ::journal::WriteError,
-    },
-    /// Another host uses the directory.
-    #[error("{} is in use by process {holder}; stop it, or choose another state directory", path.display())]
-    Locked {
-        /// Which directory.
-        path: PathBuf,
-        /// The other host's process id, or `unknown`.
-        holder: String,
     },
 }
 

@@ -20,7 +20,7 @@ use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
 use crate::executor::{Executor, OutputWatcher};
-use crate::journal::{FileFence, Journal, JournalFile, MemoryJournal, StateDir};
+use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJournal, StateDir};
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
@@ -193,7 +193,7 @@ impl HostBuilder {
             }
             State::Journal(journal) => begin.with_fence(journal, self.history, config, &*decider).await?,
             State::Dir(path) => {
-                let fence = FileFence::open(StateDir::open(path)?, &self.run)?;
+                let fence = FileFence::open(StateDir::open(path).map_err(JournalError::from)?, &self.run)?;
                 begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
             }
         };

@@ -112,6 +112,9 @@ impl Runtime {
                 self.parts.executor.list(provider, &self.parts.driver.state().run);
             }
         }
+        if self.parts.history.flush_at().is_some_and(|at| at <= now) {
+            self.parts.history.flush()?;
+        }
         if self.parts.publisher.due_at().is_some_and(|at| at <= now) {
             self.publish();
         }
@@ -127,7 +130,7 @@ impl Runtime {
 
     fn wake_ms(&self) -> Millis {
         let view = self.parts.publisher.due_at();
-        let others = [view, self.ending.retry_at()];
+        let others = [view, self.ending.retry_at(), self.parts.history.flush_at()];
         others.into_iter().flatten().chain([self.next_listing_ms]).fold(self.tick_at(), Millis::min)
     }
 

@@ -21,9 +21,9 @@ pub use memory::MemoryStore;
 #[cfg(feature = "fail-points")]
 pub use point::KillAt;
 pub use point::{FailAt, FailPoint, Point};
-pub use records::{Records, records};
+pub use records::{RecordSource, Records, records};
 pub use secret::Secret;
-pub use sqlite::{SCHEMA, SqliteStore};
+pub use sqlite::{SCHEMA, SqliteReader, SqliteStore};
 pub use store::{Compacted, Loaded, MAX_META_BYTES, MAX_SNAPSHOT_BYTES, Retention, Saved, Store};
 
 /// A new file for this user only.

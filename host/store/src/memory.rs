@@ -188,6 +188,7 @@ impl Store for MemoryStore {
         self.living()?;
         self.fatal(|store| {
             store.hook.reached(Point::CompactBefore)?;
+            store.commit();
             let done = store.drop_old(keep, now_ms);
             store.hook.reached(Point::CompactAfter)?;
             Ok(done)

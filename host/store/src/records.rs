@@ -7,12 +7,53 @@ use journal::{Chain, Damage, Line};
 use crate::error::StoreError;
 use crate::store::Store;
 
+/// What records are read from: any [`Store`], or a database that another process writes.
+pub trait RecordSource {
+    /// Where the durable part of the journal stands.
+    fn durable(&self) -> Chain;
+
+    /// Where the journal stood before a kept record, or stands after the last one.
+    ///
+    /// # Errors
+    ///
+    /// It is not kept.
+    fn chain_at(&mut self, seq: u64) -> Result<Chain, StoreError>;
+
+    /// Some durable lines from `from_seq` on; see [`Store::page`].
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    fn page(&mut self, from_seq: u64) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// The error that says whose journal is damaged, and how.
+    fn damaged(&self, damage: Damage) -> StoreError;
+}
+
+impl<S: Store + ?Sized> RecordSource for S {
+    fn durable(&self) -> Chain {
+        Store::durable(self)
+    }
+
+    fn chain_at(&mut self, seq: u64) -> Result<Chain, StoreError> {
+        Store::chain_at(self, seq)
+    }
+
+    fn page(&mut self, from_seq: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        Store::page(self, from_seq)
+    }
+
+    fn damaged(&self, damage: Damage) -> StoreError {
+        Store::damaged(self, damage)
+    }
+}
+
 /// The durable records from `from_seq` on, checked.
 ///
 /// # Errors
 ///
 /// That record is not kept.
-pub fn records<S: Store + ?Sized>(store: &mut S, from_seq: u64) -> Result<Records<'_, S>, StoreError> {
+pub fn records<S: RecordSource + ?Sized>(store: &mut S, from_seq: u64) -> Result<Records<'_, S>, StoreError> {
     let chain = store.chain_at(from_seq)?;
     let end = store.durable();
     Ok(Records { store, chain, end, page: VecDeque::new(), is_over: false })
@@ -28,7 +69,7 @@ pub struct Records<'s, S: ?Sized> {
     is_over: bool,
 }
 
-impl<S: Store + ?Sized> Records<'_, S> {
+impl<S: RecordSource + ?Sized> Records<'_, S> {
     /// Where the journal stands after what was read.
     pub fn stand(&self) -> Chain {
         self.chain
@@ -67,7 +108,7 @@ impl<S: Store + ?Sized> Records<'_, S> {
     }
 }
 
-impl<S: Store + ?Sized> Iterator for Records<'_, S> {
+impl<S: RecordSource + ?Sized> Iterator for Records<'_, S> {
     type Item = Result<Line, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {

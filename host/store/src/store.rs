@@ -65,7 +65,8 @@ pub trait Store: Send {
     fn snapshot(&mut self, at_seq: u64, checkpoint: &[u8]) -> Result<(), StoreError>;
 
     /// Drops, durably, records that the newest snapshot covers and that are beyond the retention, and commands that ended
-    /// longer ago than it says. One call drops a bounded number; [`Compacted::more`] says whether to call again.
+    /// longer ago than it says; with it, everything taken before becomes durable. One call drops a bounded number:
+    /// [`Compacted::more`] says whether to call again.
     ///
     /// # Errors
     ///

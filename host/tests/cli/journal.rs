@@ -75,8 +75,10 @@ fn what_happened_is_shown() {
     assert!(code == 0 && out.contains("R11 a1 holds: ") && out.contains("web-0 a1 closed: exit status 1"), "{out}");
     let (_, one, _) = run(&["journal", "show", &path("02-scale-down-takes-the-highest"), "--node", "web-1"]);
     assert!(!one.contains("web-0"), "{one}");
-    let (code, _, err) = run(&["journal", "show", &path("01-climb"), "--node", "db-9"]);
-    assert!(code == 1 && err.contains("nothing about a node \"db-9\""), "{err}");
+    for journal in ["01-climb", "23-sweep", "24-adopt", "decider-fails"] {
+        let (code, _, err) = run(&["journal", "show", &path(journal), "--node", "db-9"]);
+        assert!(code == 1 && err.contains("nothing about a node \"db-9\""), "{err}");
+    }
 
     let (_, out, _) = run(&["journal", "show", &path("01-climb"), "-o", "json"]);
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -155,3 +155,19 @@ fn a_transcript_is_written_and_then_compared() {
     assert_eq!(played(&["test", &stated, "--bless"]).0, 1);
     assert_eq!(fs::read_to_string(&stated).unwrap(), "shape 1 web=1\nexpect web-0 R1\n");
 }
+
+/// A test that is not played must not look as if it had passed.
+#[test]
+fn what_cannot_be_looked_into_is_refused_and_a_byte_order_mark_is_not() {
+    let folder = Folder::new("policy-deep");
+    let dir = folder.0.to_str().unwrap().to_owned();
+    folder.file("mark.txt", format!("\u{feff}{}", GOOD.replace('\n', "\r\n")));
+    assert_eq!(played(&["test", &dir]).0, 0);
+    let deep = folder.0.join("d/".repeat(80));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("unseen.txt"), GOOD).unwrap();
+    assert!(refused(&["test", &dir]).contains("nested deeper than 64"));
+    fs::remove_dir_all(folder.0.join("d")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.0.join("link.txt")).unwrap();
+    assert!(refused(&["test", &dir]).contains("link.txt"));
+}

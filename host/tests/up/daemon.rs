@@ -44,6 +44,29 @@ fn a_stop_leaves_the_fleet_and_a_start_knows_it() {
     place.assert_empty();
 }
 
+#[test]
+fn a_kill_at_rest_forgets_nothing() {
+    let place = Place::with(&of(2));
+    let mut first = place.daemon();
+    first.converged(0);
+    // What announces no effect is durable a moment later.
+    std::thread::sleep(Duration::from_millis(500));
+    signal(first.pid(), Signal::KILL);
+    first.ended();
+    let pids = place.pids();
+    let mut second = place.daemon();
+    second.converged(0);
+    std::thread::sleep(Duration::from_millis(500));
+    let lines = second.lines.lock().unwrap().clone();
+    let nodes: Vec<_> = lines.iter().filter(|line| line["node"].is_string()).collect();
+    assert!(nodes.len() == 2 && nodes.iter().all(|line| line["ready"] == true), "{lines:?}");
+    assert_eq!(place.pids(), pids);
+    place.write(&of(0));
+    until("nothing", || place.labelled().is_empty().then_some(()));
+    signal(second.pid(), Signal::TERM);
+    assert_eq!(second.ended().0, 0);
+}
+
 /// At instants that nobody chose, while people edit: what runs is never doubled, and in the end it is what is wanted.
 #[test]
 fn kills_while_people_edit() {

@@ -164,7 +164,8 @@ impl Player<'_> {
             let rule = node.rule.as_deref().unwrap_or("no rule");
             let until = node.until_ms.map(|at| format!(" until {}", ms(at))).unwrap_or_default();
             let deleting = if node.deleting { " deleting" } else { "" };
-            let text = format!("{} {}{deleting}, {rule}, waits for {}{until}", node.node, node.stage, node.waits_for);
+            let waits_for = if node.waits_for.is_empty() { "nothing" } else { &node.waits_for };
+            let text = format!("{} {}{deleting}, {rule}, waits for {waits_for}{until}", node.node, node.stage);
             lines.push(DiffLine::new('+', text));
         }
         Ok(lines)

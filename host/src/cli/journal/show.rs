@@ -68,7 +68,7 @@ pub(super) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
             false => show.text(&line),
         };
         if !text.is_empty() {
-            seen += u64::from(!matches!(line.entry, Entry::Start(_) | Entry::End));
+            seen += u64::from(!is_about_all(&line.entry));
             terminal.print(&text)?;
         }
     }
@@ -83,6 +83,15 @@ pub(super) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
             Err(anyhow::anyhow!("{}: nothing about a node {node:?}", args.file.display()).into())
         }
         _ => Ok(()),
+    }
+}
+
+/// What is shown whichever node is asked for.
+fn is_about_all(entry: &Entry) -> bool {
+    match entry {
+        Entry::Start(_) | Entry::End | Entry::Pass { answer: Answer::Failure(_), .. } => true,
+        Entry::Input { of, .. } => matches!(of, RecordedInput::Restarted | RecordedInput::DeciderChanged(_)),
+        _ => false,
     }
 }
 
@@ -112,6 +121,9 @@ impl Show<'_> {
         };
         let of = |attempt: AttemptId| self.trail.words().slot_of(attempt).is_some_and(|slot| slot == node);
         match &line.entry {
+            Entry::Pass { answer: Answer::Plan(plan), .. } => {
+                plan.decisions.rows().any(|row| self.trail.words().slot(row.node) == node)
+            }
             Entry::Start(_) | Entry::End | Entry::Pass { .. } => true,
             Entry::Dispatch { key, .. } => key.slot == node,
             Entry::Reserved { .. } => false,

@@ -5,6 +5,7 @@ mod report;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use sim::{
     Campaign, Decide, Failing, Outcome, Progress, Rates, Setup, SetupError, Tally, Which, replay, run_seed, shrink,
 };
 
-use super::{ExitCode, Failure, InputError, Terminal, decider, providers};
+use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt, providers};
 use crate::fleet::Fleet;
 use crate::sandbox::LoadedDecider;
 
@@ -92,6 +93,9 @@ pub(super) fn run(args: &SimulateArgs, terminal: &Terminal) -> Result<ExitCode, 
     }
     if let Some(path) = &args.journal {
         record::check(path)?;
+    }
+    if args.replay.is_none() {
+        record::check_trace(&args.trace)?;
     }
     let bench = bench(args)?;
     if let Some(path) = &args.replay {
@@ -196,7 +200,13 @@ fn campaign(args: &SimulateArgs, bench: &Bench, terminal: &Terminal) -> Result<(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let campaign =
         Campaign { setup: bench.setup.clone(), first: 0, seeds: args.seeds, jobs: args.jobs.unwrap_or(cores).min(256) };
-    let bar = Bar::new(args.seeds, terminal);
+    let bar = Arc::new(Bar::new(args.seeds, terminal));
+    // Of a large fleet the first seed may take a while.
+    if bar.live {
+        bar.draw(Progress::default());
+    }
+    let shown = Arc::clone(&bar);
+    interrupt::leave(ExitCode::Interrupted, move || shown.interrupted())?;
     let ran = campaign.run(&|| bench.decide(), &|progress| bar.show(progress)).map_err(refused);
     bar.clear();
     ran
@@ -208,14 +218,20 @@ fn violated(args: &SimulateArgs, bench: &Bench, failing: &Failing, terminal: &Te
     let began = Instant::now();
     let mut more = || began.elapsed() < args.shrink;
     let choices = &failing.outcome.choices;
-    let shrunk = shrink(&bench.setup, choices, violation.id, &mut *bench.decide(), &mut more).map_err(refused)?;
+    let live = std::io::stderr().is_terminal() && !terminal.is_json();
+    if live {
+        eprint!("seed {} breaks {}; shrinking it ...", failing.seed, violation.id);
+    }
+    let shrunk = shrink(&bench.setup, choices, violation.id, &mut *bench.decide(), &mut more).map_err(refused);
+    if live {
+        eprint!("\r\x1b[2K");
+    }
+    let shrunk = shrunk?;
     let commands = report::Commands::new(args, failing.seed);
-    std::fs::write(&args.trace, report::trace_file(failing, &shrunk, &commands)).map_err(|error| InputError {
-        message: error.to_string(),
-        file: Some(args.trace.display().to_string()),
-        ..InputError::default()
-    })?;
+    let written = std::fs::write(&args.trace, report::trace_file(failing, &shrunk, &commands));
+    // What was found is not lost with the file.
     report::violation(failing, &shrunk, &commands, args, terminal)?;
+    written.map_err(|error| anyhow::anyhow!("writing {}: {error}", args.trace.display()))?;
     match &args.journal {
         // That of the seed as it is was asked for, and is written.
         Some(path) if args.seed.is_none() => {
@@ -232,28 +248,42 @@ struct Bar {
     live: bool,
     began: Instant,
     shown: Mutex<Instant>,
+    done: AtomicU64,
 }
 
 impl Bar {
     fn new(seeds: u64, terminal: &Terminal) -> Self {
         let live = std::io::stderr().is_terminal();
         let now = Instant::now();
-        Bar { seeds, silent: terminal.is_json(), live, began: now, shown: Mutex::new(now) }
+        Bar { seeds, silent: terminal.is_json(), live, began: now, shown: Mutex::new(now), done: AtomicU64::new(0) }
     }
 
     fn show(&self, progress: Progress) {
+        self.done.store(progress.seeds, Ordering::Relaxed);
         let pause = Duration::from_millis(if self.live { 100 } else { 10_000 });
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if self.silent || shown.elapsed() < pause {
             return;
         }
         *shown = Instant::now();
+        drop(shown);
+        self.draw(progress);
+    }
+
+    fn draw(&self, progress: Progress) {
+        if self.silent {
+            return;
+        }
         let line = report::progress_line(progress, self.seeds, self.began.elapsed());
         let mut err = std::io::stderr().lock();
         let _ = match self.live {
             true => write!(err, "\r\x1b[2K{line}").and_then(|()| err.flush()),
             false => writeln!(err, "{line}"),
         };
+    }
+
+    fn interrupted(&self) {
+        eprintln!("interrupted: {} of {} seeds were done", self.done.load(Ordering::Relaxed), self.seeds);
     }
 
     fn clear(&self) {

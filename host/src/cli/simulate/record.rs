@@ -31,6 +31,16 @@ pub(super) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Before anything is simulated: whether a trace could be written there.
+pub(super) fn check_trace(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (path.is_dir(), folder.is_dir()) {
+        (true, _) => Err(wrong(path, "a folder; the trace of a violation goes to a file".into())),
+        (_, false) => Err(wrong(path, format!("there is no folder {}", folder.display()))),
+        _ => Ok(()),
+    }
+}
+
 /// Runs one run and writes its journal.
 pub(super) fn write(path: &Path, bench: &Bench, which: Which, terminal: &Terminal) -> Result<Outcome, Failure> {
     let description =

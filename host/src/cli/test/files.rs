@@ -54,10 +54,18 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Fai
             continue;
         }
         let kind = entry.file_type().map_err(|error| unreadable(&path, &error))?;
-        if kind.is_dir() && depth < MAX_DEPTH {
+        if kind.is_dir() {
+            // What is not looked into could hold tests: that must not look as if all had been played.
+            if depth >= MAX_DEPTH {
+                return Err(refused(&path, format!("folders are nested deeper than {MAX_DEPTH}"), None));
+            }
             walk(&path, depth + 1, found)?;
-        } else if !kind.is_dir() && path.extension().is_some_and(|extension| extension == "txt") && path.is_file() {
-            found.push(path);
+        } else if path.extension().is_some_and(|extension| extension == "txt") {
+            // A link that leads nowhere is an error.
+            let leads_to = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
+            if leads_to.is_file() {
+                found.push(path);
+            }
         }
         if found.len() > MAX_FILES {
             let message = format!("more than {MAX_FILES} scenario files");

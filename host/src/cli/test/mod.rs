@@ -1,17 +1,20 @@
 //! `homeostat test`.
 
 mod files;
+mod progress;
 mod text;
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use engine::io::DeciderIdentity;
 use scenario::{Bounds, Case, Malformed, Report, Script, Status, Subject, like, play};
 
-use super::{ExitCode, Failure, InputError, Terminal, decider};
+use self::progress::Progress;
+use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -86,6 +89,10 @@ pub(super) fn run(args: &TestArgs, terminal: &Terminal) -> Result<ExitCode, Fail
     checked(&files, &subject, args.bless, terminal)?;
     let mut report = Report::new(format!("{} {}", description.name, description.version), &subject);
     let mut written = Vec::new();
+    let chosen = |file: &File| file.script.cases.iter().filter(|case| selected(args, &file.shown, case)).count();
+    let progress = Arc::new(Progress::new(files.iter().map(chosen).sum(), terminal));
+    let known = Arc::clone(&progress);
+    interrupt::leave(ExitCode::Interrupted, move || known.interrupted())?;
     for file in &mut files {
         if args.bless && bless(file, args, &subject)? {
             written.push(file.shown.clone());
@@ -94,8 +101,10 @@ pub(super) fn run(args: &TestArgs, terminal: &Terminal) -> Result<ExitCode, Fail
             let played =
                 play(&file.script, case, &subject, &bounds(args)).map_err(|error| File::wrong(&file.shown, error))?;
             report.push(&file.shown, case, &subject, &played);
+            progress.played(report.tested.last().is_some_and(|tested| tested.status != Status::Passed));
         }
     }
+    progress.clear();
     if report.tested.is_empty() {
         let only = args.only.clone().unwrap_or_default();
         let message = format!("no test is like --only {only:?}: none was played");

@@ -1,5 +1,6 @@
 //! The store on disk: one SQLite database, `state.db`, in the state directory (`docs/store.md`).
 
+mod reader;
 mod rows;
 mod schema;
 mod steps;
@@ -19,6 +20,7 @@ use crate::error::StoreError;
 use crate::fault::sqlite;
 use crate::point::{Hook, Point};
 
+pub use reader::SqliteReader;
 pub(crate) use schema::FILE;
 pub use schema::SCHEMA;
 

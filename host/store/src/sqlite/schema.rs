@@ -88,7 +88,7 @@ fn flags() -> OpenFlags {
 
 /// Looks at the first bytes, before SQLite does: it would begin to repair what it takes for its own.
 pub(crate) fn recognise(path: &Path, was_ours: bool) -> Result<(), StoreError> {
-    check_file(path, 0o022)?;
+    check_file(path, 0)?;
     let mut header = Vec::new();
     let file = File::open(path).map_err(|error| io("open", path, error))?;
     file.take(100).read_to_end(&mut header).map_err(|error| io("read", path, error))?;
@@ -108,7 +108,8 @@ pub(crate) fn recognise(path: &Path, was_ours: bool) -> Result<(), StoreError> {
     }
     let number = |at: usize| header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
     match (number(68), number(60)) {
-        (Some(APPLICATION), Some(SCHEMA)) => Ok(()),
+        // It holds what fleet files hold, passwords in an environment included: for its owner only.
+        (Some(APPLICATION), Some(SCHEMA)) => check_file(path, 0o077).map(drop),
         (Some(APPLICATION), Some(found)) if found > SCHEMA => {
             Err(StoreError::Newer { path: path.into(), found, known: SCHEMA })
         }
@@ -162,6 +163,18 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         return Err(corrupt("its tables are not those of its schema".into()));
     }
     Ok(db)
+}
+
+/// Opens it for reading, beside whoever writes it.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).and_then(|db| {
+        db.busy_timeout(BUSY)?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.pragma_update(None, "cell_size_check", true)?;
+        Ok(db)
+    });
+    opened.map_err(|error| sqlite("open", path, error))
 }
 
 /// SQLite's own look at its pages: quick, or, with the indices, thorough.

@@ -3,6 +3,7 @@
 use engine::id::Millis;
 use journal::{Chain, Damage, EncodedLine, Hash};
 
+use super::reader::PAGE_BYTES;
 use super::rows::RowError;
 use super::{SCHEMA, SqliteStore, rows};
 use crate::command::{self, Begun, Command};
@@ -10,12 +11,10 @@ use crate::error::StoreError;
 use crate::point::Point;
 use crate::store::{Compacted, Loaded, Retention, Saved, Store, check_meta, check_snapshot};
 
-/// What one page of lines may have, its last line apart.
-const PAGE_BYTES: usize = 1 << 20;
 /// Records, and commands, that one compaction drops at most: a few milliseconds.
 const DROP: u64 = 4_096;
 /// Pages of the file that one compaction gives back at most.
-const GIVE_BACK: u32 = 4_096;
+const GIVE_BACK: u32 = 1_024;
 
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {

@@ -256,6 +256,25 @@ fn a_newer_or_unknown_schema_is_refused_and_kept() {
 }
 
 #[test]
+fn a_database_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let (rest, _, all) = furnished();
+    for mode in [0o644, 0o640, 0o606] {
+        let set = |folder: &Path| {
+            std::fs::set_permissions(folder.join("state.db"), PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let error = after(rest.path(), set).unwrap_err();
+        assert!(matches!(error, StoreError::Unsafe { .. }) && error.to_string().contains("chmod 600"), "{error}");
+    }
+    assert_eq!(read(rest.path()).unwrap(), all);
+    for name in ["state.db", "state.db-wal", "state.db-shm", "key"] {
+        if let Ok(found) = std::fs::metadata(rest.path().join(name)) {
+            assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
+}
+
+#[test]
 fn one_process_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();

@@ -7,3 +7,4 @@ mod fixture;
 mod identity;
 mod kill;
 mod model;
+mod reader;
