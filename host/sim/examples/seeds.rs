@@ -1,43 +1,26 @@
 //! Runs seeds against the built-in ladder, natively, and shows speed and the table: `seeds [COUNT [FIRST [JOBS [HOURS]]]]`.
 
-use std::collections::BTreeMap;
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use std::error::Error;
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Instant;
 
-use engine::policy::Policy;
-use engine::shape::{Boot, ClusterShape, GroupShape, Join, Probe, Template};
-use sim::{Campaign, Decide, Setup, shrink, table};
-
-fn template(provider: &str) -> Arc<Template> {
-    let boot = Boot { command: vec!["serve".into()], env: BTreeMap::new(), files: BTreeMap::new() };
-    let join = Join { probe: Probe::Tcp("{endpoint}".into()), interval_ms: 200, timeout_ms: 1_000 };
-    Arc::new(Template {
-        provider: provider.into(),
-        settings: BTreeMap::new(),
-        image: None,
-        role: String::new(),
-        boot,
-        join,
-        labels: BTreeMap::new(),
-    })
-}
+use sim::{Campaign, shrink, table};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());
     let mut next = |default| numbers.next().unwrap_or(Ok(default));
     let (seeds, first, jobs, hours) = (next(1_000)?, next(0)?, next(2)?, next(2)?);
-    let group = |id: &str, count, provider| GroupShape { id: id.into(), count, template: template(provider) };
-    let groups = vec![group("web", 6, "cloud"), group("gpu", 4, "market")];
-    let shape = ClusterShape { run: "demo".into(), generation: 1, groups };
-    let mut setup = Setup::new(shape, Policy::default());
+    let mut setup = common::setup();
+    setup.shape.groups[0].count = 6;
+    setup.shape.groups[1].count = 4;
     setup.until_ms = hours * 3_600_000;
     let rules: Vec<String> = setup.identity.rules.iter().map(|rule| rule.id.clone()).collect();
     let began = Instant::now();
-    let native = || -> Box<Decide<'static>> { Box::new(|snapshot| Ok(decider::reconcile(snapshot))) };
     let campaign = Campaign { setup, first, seeds, jobs: usize::try_from(jobs)? };
-    let (tally, failing) = campaign.run(&native, &|_| ())?;
+    let (tally, failing) = campaign.run(&common::native, &|_| ())?;
     let seconds = began.elapsed().as_secs_f64();
     let mut out = std::io::stdout();
     write!(out, "{}", table(&tally, &rules))?;
@@ -57,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let id = violation.map_or("", |violation| violation.id);
         let began = Instant::now();
         let mut more = || began.elapsed().as_secs_f64() < 10.0;
-        let shrunk = shrink(&campaign.setup, &failing.outcome.choices, id, &mut *native(), &mut more)?;
+        let shrunk = shrink(&campaign.setup, &failing.outcome.choices, id, &mut *common::native(), &mut more)?;
         for line in &shrunk.outcome.trace {
             writeln!(out, "{line}")?;
         }

@@ -32,7 +32,7 @@ pub fn setup() -> Setup {
 }
 
 /// The built-in ladder.
-#[allow(dead_code, reason = "not every test file asks it")]
+#[allow(dead_code, reason = "not every file asks it")]
 pub fn native() -> Box<Decide<'static>> {
     Box::new(|snapshot| Ok(decider::reconcile(snapshot)))
 }
