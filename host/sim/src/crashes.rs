@@ -97,7 +97,7 @@ impl Sim<'_> {
                 }
             }
         }
-        self.after(down, Event::Restart { durable: self.recovered.is_some() });
+        self.after(down, Event::Restart);
     }
 
     /// The driver is rebuilt from what was durable.
@@ -132,10 +132,10 @@ impl Sim<'_> {
 
     /// The host starts. With its state: what was pending is in doubt, and sessions are listened to again. Without:
     /// every backend is listed, completely, before anything else.
-    pub(crate) fn restart(&mut self, durable: bool) {
+    pub(crate) fn restart(&mut self) {
         self.up = true;
         self.say(|| "the host starts again".into());
-        match self.recovered.take().filter(|_| durable) {
+        match self.recovered.take() {
             Some(driver) => {
                 self.driver = driver;
                 self.watch = Watch::new(self.driver.state());

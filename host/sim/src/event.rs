@@ -22,8 +22,8 @@ pub(crate) enum Event {
     Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
     /// The address of a resource changes.
     MoveEndpoint { lease: String },
-    /// The host is started again, with or without its state.
-    Restart { durable: bool },
+    /// The host is started again.
+    Restart,
 }
 
 /// Which part of the run this is.

@@ -314,7 +314,7 @@ impl<'a> Sim<'a> {
                     self.say(|| format!("the address of {lease} changes"));
                 }
             }
-            Event::Restart { durable } => self.restart(durable),
+            Event::Restart => self.restart(),
         }
     }
 
@@ -394,7 +394,7 @@ impl<'a> Sim<'a> {
     pub fn effects_outstanding(&self) -> bool {
         let ends = |said: &Observation| matches!(said, Observation::Closed { .. } | Observation::Failed { .. });
         self.queue.values().any(|event| match event {
-            Event::Perform { .. } | Event::Restart { .. } => true,
+            Event::Perform { .. } | Event::Restart => true,
             Event::Report { observation, .. } => ends(observation),
             _ => false,
         })
