@@ -250,7 +250,8 @@ impl Form<'_> {
     }
 
     fn slot(&mut self, slot: &Slot, promise: Option<Promise>) {
-        let Slot { name: _, group: _, index: _, desired, node, revision, decision, quarantine, armed, held: _, down } = slot;
+        let Slot { name: _, group: _, index: _, desired, node, revision, decision, quarantine, armed, held: _, down } =
+            slot;
         self.push(u64::from(*down));
         self.push(desired.map_or(0, |desired| 1 + (u64::from(desired.group) << 32 | u64::from(desired.template.0))));
         // The last decision is for people, but for one thing: a contradiction is reported once.

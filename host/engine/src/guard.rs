@@ -116,8 +116,7 @@ impl Driver {
                 let (group, down) = (slot.group.clone(), slot.down);
                 if let Some(percent) = guards.destroyed_share_percent.filter(|_| !down) {
                     let slots = &self.state.slots;
-                    let (total, down) =
-                        gate.shares.entry(group.clone()).or_insert_with(|| share(slots.iter(), &group));
+                    let (total, down) = gate.shares.entry(group.clone()).or_insert_with(|| share(slots.iter(), &group));
                     if *down + 1 > allowed_share(*total, percent) {
                         let value = percent_of(*down + 1, *total);
                         return Err(self.trip(Guard::DestroyedShare, u32::from(percent), value, Some(group)));
@@ -130,7 +129,8 @@ impl Driver {
             }
             Verb::CreateLease if effect == Effect::Create && !may_hold(held) => {
                 let first = self.state.attempts.get(&held.attempt).is_none_or(|known| known.next_sequence <= 1);
-                let live = guards.live_resources.map(|limit| (limit, gate.live.unwrap_or_else(|| self.live_resources())));
+                let live =
+                    guards.live_resources.map(|limit| (limit, gate.live.unwrap_or_else(|| self.live_resources())));
                 if let Some((limit, value)) = live {
                     gate.live = Some(value);
                     if value >= limit {

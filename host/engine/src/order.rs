@@ -125,12 +125,7 @@ impl Driver {
         Consequences { generation: self.generation(), keeps, note, ..Consequences::default() }
     }
 
-    fn order_apply(
-        &self,
-        shape: &ClusterShape,
-        policy: Option<&Policy>,
-        base: u64,
-    ) -> Result<Order, CommandError> {
+    fn order_apply(&self, shape: &ClusterShape, policy: Option<&Policy>, base: u64) -> Result<Order, CommandError> {
         let in_force = self.generation();
         if base != in_force {
             return Err(CommandError::WrongBase { base, in_force });
@@ -274,9 +269,7 @@ impl Driver {
         let ends = consequences.destroys.iter().chain(&consequences.replaces);
         let victims: Vec<&Slot> = ends
             .filter_map(|name| Some(self.named(name).ok()?.1))
-            .filter(|slot| {
-                slot.node.as_ref().is_some_and(|node| node.intent == Intent::Active && may_hold(node))
-            })
+            .filter(|slot| slot.node.as_ref().is_some_and(|node| node.intent == Intent::Active && may_hold(node)))
             .collect();
         if let Some(limit) = guards.destroys_per_minute {
             beyond(Guard::DestroysPerMinute, limit, victims.len())?;
@@ -372,8 +365,7 @@ impl Driver {
 
     fn order_resume(&self, group: Option<&str>, only: Only) -> Result<Order, CommandError> {
         let ends = |pause: &Pause| {
-            pause.scope.as_deref() == group
-                && (only == Only::All || pause.only == Only::All || pause.only == only)
+            pause.scope.as_deref() == group && (only == Only::All || pause.only == Only::All || pause.only == only)
         };
         if self.state.pauses.iter().any(ends) {
             return Ok(Order::plain(self.untouched(None)));

@@ -40,7 +40,9 @@ fn retired(step: &Changed<'_>, found: &mut Found) {
     let (before, after) = (step.before, step.after);
     let none = BTreeSet::new();
     let ordered = |slot: &crate::state::Slot| match step.input {
-        Input::Command(Command::Destroy { nodes, groups }) => nodes.contains(&slot.name) || groups.contains(&slot.group),
+        Input::Command(Command::Destroy { nodes, groups }) => {
+            nodes.contains(&slot.name) || groups.contains(&slot.group)
+        }
         _ => false,
     };
     if before.retired != after.retired {

@@ -68,7 +68,9 @@ impl Driver {
         let wanted = slot.desired.and_then(|desired| self.state.templates.get(desired.template.0 as usize));
         let note = match &orphan.template {
             None => Some("what it was made from is not known, so it will be replaced"),
-            Some(template) if Some(template) != wanted => Some("it was made from something else, so it will be replaced"),
+            Some(template) if Some(template) != wanted => {
+                Some("it was made from something else, so it will be replaced")
+            }
             Some(_) => None,
         };
         let mut consequences = self.untouched(note.map(Into::into));

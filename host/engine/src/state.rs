@@ -95,7 +95,6 @@ impl From<KeptOrphan> for Orphan {
     }
 }
 
-
 /// An attempt that was authorised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorised {

@@ -158,7 +158,10 @@ impl Driver {
             .iter()
             .filter(|slot| slot.desired.is_some() || slot.node.is_some())
             .map(|slot| {
-                (slot.desired.map_or(u32::MAX, |desired| desired.group), node_view(slot, failing, self.pass_retry_at, self.now_ms()))
+                (
+                    slot.desired.map_or(u32::MAX, |desired| desired.group),
+                    node_view(slot, failing, self.pass_retry_at, self.now_ms()),
+                )
             })
             .collect();
         nodes.sort_by(|(a, x), (b, y)| (a, &x.group, x.index).cmp(&(b, &y.group, y.index)));
