@@ -104,6 +104,7 @@ impl Words<'_> {
             RecordedInput::Listed { provider, listing } => format!("listing of {provider}: {}", resources(listing)),
             RecordedInput::Adopt { provider, listing } => format!("adopted from {provider}: {}", resources(listing)),
             RecordedInput::PolicyChanged(_) => "the settings changed".into(),
+            RecordedInput::Command(command) => format!("order: {command}"),
             RecordedInput::DeciderChanged(identity) => format!("another decider: {}", short(&identity.digest)),
             RecordedInput::Restarted => "the host started again".into(),
             RecordedInput::Tick => "tick".into(),
@@ -164,6 +165,11 @@ fn said(notice: &Notice) -> String {
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} {lease} of the retired {key} appeared and is being destroyed")
         }
+        Notice::Paused { scope, only } => format!("{} of {} is paused", only.label(), whole(scope)),
+        Notice::Resumed { scope, only } => format!("{} of {} is resumed", only.label(), whole(scope)),
+        Notice::GuardTripped { guard, limit, group } => {
+            format!("the guard {} ({limit}) pauses {}", guard.label(), whole(group))
+        }
     }
 }
 
@@ -200,6 +206,10 @@ pub fn observed(observation: &Observation) -> String {
         }
         Observation::Closed { exit } => format!("closed: {}", exit.as_deref().unwrap_or("nothing is known of its end")),
     }
+}
+
+fn whole(scope: &Option<String>) -> &str {
+    scope.as_deref().unwrap_or("the whole run")
 }
 
 /// A verb's name.
