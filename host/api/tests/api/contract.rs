@@ -108,7 +108,7 @@ async fn every_refusal_is_documented_and_names_what_is_wrong() {
     let document = served(&daemon).await;
     let expected = [
         ("/v1/nodes/{node}", "/v1/nodes/nope", 404, "not-found", "\"nope\""),
-        ("/v1/nodes/{node}/explanation", "/v1/nodes/n%0ao/explanation", 404, "not-found", "n\\\\no"),
+        ("/v1/nodes/{node}/explanation", "/v1/nodes/n%0ao/explanation", 404, "not-found", "n\\no"),
         ("/v1/nodes/{node}/logs", "/v1/nodes/nope/logs", 404, "not-found", "nope"),
         ("/v1/nodes/{node}/logs", "/v1/nodes/web-0/logs?lines=0", 422, "invalid", "lines: 0"),
         ("/v1/nodes/{node}/logs", "/v1/nodes/web-0/logs?lines=ten", 400, "malformed", "lines"),

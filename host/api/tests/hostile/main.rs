@@ -181,7 +181,10 @@ async fn attempt(socket: &Path, attack: &Attack) -> Vec<u8> {
     let writing = async {
         // It may answer and close before all is written.
         let _ = to.write_all(&attack.bytes).await;
-        let _ = to.shutdown().await;
+        // Whoever closes before the answer gets none: only where none may come.
+        if attack.may_be_silent {
+            let _ = to.shutdown().await;
+        }
     };
     let reading = async {
         let mut read = Vec::new();
