@@ -1,7 +1,7 @@
 //! Serves a fleet that is not there: for trying out clients.
 //!
 //! `fake-daemon [--socket PATH] [--listen ADDR --token TOKEN] [--nodes N] [--tick MS] [--hostile] [--steps N] [--epoch E]`;
-//! it ends at ^C, or when its standard input is closed with `--until-eof`.
+//! it ends at ^C or SIGTERM, or when its standard input is closed with `--until-eof`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod fake;
@@ -48,6 +48,7 @@ async fn main() {
     if let Some(address) = server.address() {
         println!("listening {address}");
     }
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
     let moving = async {
         loop {
             tokio::time::sleep(Duration::from_millis(tick)).await;
@@ -64,6 +65,7 @@ async fn main() {
         () = moving => {}
         () = closed => {}
         _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
     }
     server.shutdown(Duration::from_secs(2)).await;
 }
