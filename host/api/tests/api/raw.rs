@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 /// No test waits longer for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -154,18 +154,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Events<S> {
 
     /// The next event; none when the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
-        timeout(PATIENCE, self.next_event()).await.expect("an event in time")
+        loop {
+            let block = timeout(PATIENCE, self.next_block()).await.expect("an event in time")?;
+            if let Some(event) = self.parse(&block) {
+                return Some(event);
+            }
+        }
     }
 
-    async fn next_event(&mut self) -> Option<Event> {
+    /// The next block as it is; none when the stream has ended.
+    pub async fn next_block(&mut self) -> Option<String> {
         let mut head = Vec::new();
         loop {
-            while let Some(end) = self.chunks.out.windows(2).position(|two| two == b"\n\n") {
-                let block: Vec<u8> = self.chunks.out.drain(..end + 2).collect();
-                match self.parse(std::str::from_utf8(&block).unwrap()) {
-                    Some(event) => return Some(event),
-                    None => continue,
-                }
+            if let Some(end) = self.chunks.out.windows(2).position(|two| two == b"\n\n") {
+                let block = self.chunks.out.drain(..end + 2).collect();
+                return Some(String::from_utf8(block).unwrap());
             }
             let mut buffer = [0; 64 * 1024];
             let read = self.stream.read(&mut buffer).await.unwrap_or(0);
