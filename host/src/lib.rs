@@ -4,6 +4,7 @@
 pub mod backends;
 pub mod cli;
 pub mod clock;
+pub mod control;
 pub mod decide;
 pub mod demo;
 pub mod executor;

@@ -68,7 +68,10 @@ impl Begin<'_> {
     pub async fn with_store(
         self,
         store: Box<dyn Store>,
+        copy: Option<JournalFile>,
         config: &mut DriverConfig,
+        // The settings come with the declaration, if it is a new one.
+        declared: bool,
         decider: &dyn Decider,
     ) -> Result<(History, Begun), HostError> {
         let now_ms = self.clock.now_ms();
@@ -78,7 +81,7 @@ impl Begin<'_> {
         let bears = listings.iter().flat_map(|(_, listing)| &listing.resources).filter_map(|held| held.key.as_ref());
         let highest = bears.filter(|key| key.run == config.run).map(|key| key.attempt.0).max();
         config.next_attempt = highest.map_or(1, |highest| highest.saturating_add(1));
-        let (history, known) = Durable::open(store, config, &decider.description(), now_ms)?;
+        let (history, known) = Durable::open(store, copy, config, &decider.description(), now_ms)?;
         let history = History::Store(history);
         let Some(driver) = known else {
             let driver = Driver::new(config.clone()).map_err(driver_error)?;
@@ -97,7 +100,7 @@ impl Begin<'_> {
         if *driver.decider() != config.decider {
             inputs.push(Input::DeciderChanged(config.decider.clone()));
         }
-        if *driver.policy() != config.policy {
+        if *driver.policy() != config.policy && !declared {
             inputs.push(Input::PolicyChanged(config.policy));
         }
         // A wall clock that was set back must not make everything wait until it catches up.

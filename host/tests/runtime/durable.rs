@@ -97,7 +97,7 @@ async fn a_host_that_is_stopped_goes_on_and_disturbs_nothing() {
     converged(&second, 30).await;
     // Another content from a file that does not count is a newer generation.
     second.shutdown(Shutdown::Keep).await.unwrap();
-    let third = builder(&fake).store(disk).shape_to_number(shape(1, &[("web", 2, "a")])).start().await.unwrap();
+    let third = builder(&fake).store(disk).declare(declared(&[("web", 2, "a")])).start().await.unwrap();
     let view = converged(&third, 30).await;
     assert_eq!((view.generation, slots(&fake).len()), (2, 2));
     clean(&fake);
