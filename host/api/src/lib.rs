@@ -2,6 +2,7 @@
 //! keeps a fleet implements [`Control`].
 
 pub mod control;
+pub mod metrics;
 pub mod wire;
 
 pub use control::{Control, Refusal};
