@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use api::metrics::Metrics;
+use api::{Config, Limits, Listen, Server, TlsFiles, Tokens};
 use clap::{Args, ValueHint};
 use inspect::DecisionLog;
 use store::{Secret, SqliteStore, StateDir};
@@ -19,6 +21,13 @@ use crate::decide::{Decider, SandboxedDecider};
 use crate::fleet::Fleet;
 use crate::journal::JournalFile;
 use crate::runtime::{Declaration, Host, HostError, HostHandle, Intervals};
+
+/// The label of the API token (see [`Secret::token`]).
+pub(super) const API_TOKEN: &str = "api";
+/// The interface's socket in the state directory.
+pub(super) const SOCKET: &str = "api.sock";
+/// How long requests that are on their way are waited for at the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// How the interface can be reached, besides the socket in the state directory.
 #[derive(Debug, Args)]
@@ -36,6 +45,9 @@ pub struct ApiArgs {
     /// Ask for client certificates of this authority (PEM) instead of the token.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+    /// A name under which --listen is asked, behind a proxy; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub listen_name: Vec<String>,
 }
 
 /// What is to be kept, and how.
@@ -51,19 +63,19 @@ pub(super) struct Wanted<'a> {
 }
 
 /// A fleet that is kept.
-pub(super) struct Kept<'t> {
+pub(super) struct Kept {
     pub host: HostHandle,
     pub backend: Arc<ProcessBackend>,
     pub follow: Follow,
-    pub screen: Screen<'t>,
-    server: api::Server,
+    pub screen: Screen,
+    server: Server,
 }
 
-impl<'t> Kept<'t> {
+impl Kept {
     /// Starts: state, backend, host, interface, in this order. Nothing is made anew where something is missing or damaged.
     pub async fn start(
         wanted: Wanted<'_>,
-        terminal: &'t Terminal,
+        terminal: &Terminal,
         fleet: &Fleet,
         decider: SandboxedDecider,
     ) -> Result<Self, Failure> {
@@ -72,7 +84,8 @@ impl<'t> Kept<'t> {
         let (store, secret) = open(&dir)?;
         let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
         let backend = Arc::new(ProcessBackend::open(config).map_err(|error| anyhow!(error))?);
-        let metrics = Arc::new(api::metrics::Metrics::new());
+        let metrics =
+            Arc::new(Metrics::new(&fleet.shape.run, env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!(error))?);
         let decisions = Arc::new(DecisionLog::default());
         let about = about(&decider);
         let mut builder = Host::builder(&fleet.shape.run)
@@ -93,8 +106,15 @@ impl<'t> Kept<'t> {
             Err(error) => return Err(anyhow!(error).into()),
         };
         let backends = [("process".to_owned(), backend.clone() as Arc<dyn Backend>)].into();
-        let desk = Desk::open(Parts { host: host.clone(), decisions, about, dir: dir.clone(), backends, metrics });
-        let server = serve(&dir, desk, secret, wanted.api).await?;
+        let desk = Desk::open(Parts {
+            host: host.clone(),
+            decisions,
+            about,
+            dir: dir.clone(),
+            backends,
+            metrics: metrics.clone(),
+        });
+        let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
         let mut screen = Screen::new(terminal, &host);
         screen.note(&format!("{}: generation {}", wanted.file.display(), host.view().generation));
         Ok(Kept { host, backend, follow, screen, server })
@@ -119,7 +139,7 @@ impl<'t> Kept<'t> {
 
     /// After the host has ended.
     pub async fn close(mut self, patience: Duration) {
-        self.server.shutdown().await;
+        self.server.shutdown(LAST_ANSWERS).await;
         self.screen.close();
         let _ = tokio::time::timeout(patience, self.backend.shutdown()).await;
     }
@@ -155,4 +175,30 @@ fn about(decider: &SandboxedDecider) -> inspect::About {
             failure: None,
         },
     }
+}
+
+/// Opens the interface: a socket for the owner, and an address for whoever has the token or a certificate.
+async fn serve(
+    dir: &Path,
+    desk: Desk,
+    secret: Secret,
+    metrics: Arc<Metrics>,
+    args: &ApiArgs,
+) -> Result<Server, Failure> {
+    let session_key = secret.token("session").into_bytes();
+    let tokens = Tokens::new(move |token| secret.accepts(API_TOKEN, token), session_key);
+    let files = |(certificate, key): (&PathBuf, &PathBuf)| TlsFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        client_ca: args.tls_client_ca.clone(),
+    };
+    let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(files);
+    let listen = |address| Listen { address, tokens: Some(tokens), tls, names: args.listen_name.clone() };
+    let config = Config {
+        socket: Some(dir.join(SOCKET)),
+        listen: args.listen.map(listen),
+        limits: Limits::default(),
+        on_answer: Some(Arc::new(move |path, code| metrics.request(path, code.as_u16()))),
+    };
+    Ok(Server::start(Arc::new(desk), config).await.map_err(|error| anyhow!(error))?)
 }

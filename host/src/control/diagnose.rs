@@ -26,7 +26,8 @@ pub(super) async fn checks(desk: &Desk) -> Vec<Check> {
         let name = format!("backend {name}");
         checks.push(match tokio::time::timeout(LISTING_LIMIT, backend.list(&run)).await {
             Ok(Ok(listing)) if listing.complete => {
-                let text = format!("{} resources, listed in {} ms", listing.resources.len(), began.elapsed().as_millis());
+                let text =
+                    format!("{} resources, listed in {} ms", listing.resources.len(), began.elapsed().as_millis());
                 check(name, Verdict::Ok, text, "")
             }
             Ok(Ok(_)) => check(
@@ -35,7 +36,9 @@ pub(super) async fn checks(desk: &Desk) -> Vec<Check> {
                 "its listing is not complete: nothing is concluded from what it lacks".into(),
                 "look at the provider's own tools",
             ),
-            Ok(Err(fault)) => check(name, Verdict::Bad, format!("it cannot be listed: {fault}"), "look at the provider"),
+            Ok(Err(fault)) => {
+                check(name, Verdict::Bad, format!("it cannot be listed: {fault}"), "look at the provider")
+            }
             Err(_) => check(
                 name,
                 Verdict::Bad,
@@ -59,7 +62,12 @@ fn state_dir(dir: &Path) -> Check {
         Ok(found) => found,
         Err(error) => {
             let text = format!("{}: {error}", dir.display());
-            return check(name, Verdict::Bad, text, "the daemon goes on with what it has in memory: find out who removed it");
+            return check(
+                name,
+                Verdict::Bad,
+                text,
+                "the daemon goes on with what it has in memory: find out who removed it",
+            );
         }
     };
     if found.mode() & 0o077 != 0 {

@@ -21,7 +21,6 @@ pub(super) async fn follow(desk: Desk) {
                 }
                 let view = views.borrow_and_update().clone();
                 desk.feed.publish(inspect::status(&view, &desk.about, String::new()));
-                desk.metrics.fleet(&desk.feed.status());
             }
             event = events.recv() => match event {
                 Ok(event) => if let Some((level, text)) = words(&event) {

@@ -7,6 +7,7 @@ mod follow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api::metrics::Metrics;
 use api::wire::{
     Change, CommandRequest, CommandResult, Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, LogLine,
     Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
@@ -37,7 +38,7 @@ pub struct Desk {
     /// The state directory: the journal is read from there, beside the loop.
     dir: PathBuf,
     backends: Arc<std::collections::BTreeMap<String, Arc<dyn Backend>>>,
-    metrics: Arc<api::metrics::Metrics>,
+    metrics: Arc<Metrics>,
 }
 
 /// What a [`Desk`] is put together from.
@@ -53,7 +54,7 @@ pub struct Parts {
     /// The backends, by name.
     pub backends: std::collections::BTreeMap<String, Arc<dyn Backend>>,
     /// What the host's builder was given.
-    pub metrics: Arc<api::metrics::Metrics>,
+    pub metrics: Arc<Metrics>,
 }
 
 impl Desk {
@@ -76,6 +77,24 @@ impl Desk {
 
     async fn roster(&self) -> Result<Roster, Refusal> {
         self.host.look(Roster::of).await.map_err(|error| unavailable(&error))
+    }
+
+    async fn carry_out(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
+        let CommandRequest { id, expect_generation, command } = request;
+        let order = Order { id: id.clone(), expect_generation, command: convert::command(command) };
+        let words = order.command.to_string();
+        let report = self.host.command(order).await.map_err(|error| refused(&error))?;
+        let consequences = report.outcome.map_err(|why| convert::refusal(&why))?;
+        if !report.replayed {
+            self.feed.say(report.at_ms, api::wire::What::Command { id: id.clone(), text: words });
+        }
+        Ok(CommandResult {
+            schema: "homeostat.command/v1".into(),
+            id,
+            replayed: report.replayed,
+            at_ms: report.at_ms,
+            consequences: convert::consequences(&consequences, report.base_generation),
+        })
     }
 
     async fn read<T: Send + 'static>(
@@ -162,21 +181,10 @@ impl Control for Desk {
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
-        let CommandRequest { id, expect_generation, command } = request;
-        let order = Order { id: id.clone(), expect_generation, command: convert::command(command) };
-        let words = order.command.to_string();
-        let report = self.host.command(order).await.map_err(|error| refused(&error))?;
-        let consequences = report.outcome.map_err(|why| convert::refusal(&why))?;
-        if !report.replayed {
-            self.feed.say(report.at_ms, api::wire::What::Command { id: id.clone(), text: words });
-        }
-        Ok(CommandResult {
-            schema: "homeostat.command/v1".into(),
-            id,
-            replayed: report.replayed,
-            at_ms: report.at_ms,
-            consequences: convert::consequences(&consequences, report.base_generation),
-        })
+        let command = request.command.clone();
+        let answer = self.carry_out(request).await;
+        self.metrics.command(&command, answer.as_ref());
+        answer
     }
 
     async fn export(&self) -> Result<Export, Refusal> {
@@ -188,7 +196,7 @@ impl Control for Desk {
             run: self.feed.status().run.clone(),
             at_ms: taken.at_ms,
             next_seq: taken.head.next_seq,
-            hash: taken.head.hash.to_string(),
+            hash: taken.head.last.to_string(),
             checkpoint,
         })
     }
@@ -198,7 +206,8 @@ impl Control for Desk {
     }
 
     async fn metrics(&self) -> Result<String, Refusal> {
-        Ok(self.metrics.render())
+        let rendered = self.metrics.render(&self.feed.status());
+        rendered.map_err(|error| Refusal::Failed(error.to_string()))
     }
 }
 
@@ -213,7 +222,8 @@ fn whose(driver: &engine::driver::Driver, name: &str) -> Option<Held> {
     };
     let template = state.templates.get(node.template.0 as usize)?;
     let Some(lease) = node.lease.clone() else {
-        let text = format!("{name} (attempt {}) has no resource yet, or none any more: there is no output", node.attempt.0);
+        let text =
+            format!("{name} (attempt {}) has no resource yet, or none any more: there is no output", node.attempt.0);
         return Some(Err(Refusal::NotFound(text)));
     };
     Some(Ok((template.provider.clone(), state.key(&slot.name, node.attempt), lease)))
@@ -224,7 +234,9 @@ fn no_node(name: &str) -> Refusal {
 }
 
 fn gone(name: &str) -> Refusal {
-    Refusal::NotFound(format!("{name} is not desired any more, and nothing is left of it: `homeostat history {name}` has its past"))
+    Refusal::NotFound(format!(
+        "{name} is not desired any more, and nothing is left of it: `homeostat history {name}` has its past"
+    ))
 }
 
 fn unavailable(error: &HostError) -> Refusal {

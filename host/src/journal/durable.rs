@@ -86,7 +86,8 @@ impl Durable {
             return Err(JournalError::OtherStore { found, expected });
         }
         let checkpoint_at = store.head().next_seq.saturating_add(CHECKPOINT_EVERY);
-        let durable = Durable { store, recorder, dirty: false, volatile_since: None, checkpoint_at, compacting: true, copy };
+        let durable =
+            Durable { store, recorder, dirty: false, volatile_since: None, checkpoint_at, compacting: true, copy };
         Ok((durable, Some(driver)))
     }
 

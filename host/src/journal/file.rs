@@ -118,7 +118,9 @@ impl JournalFile {
         let at = self.opened_at;
         match store.chain_at(at.next_seq) {
             Ok(known) if known == at => {}
-            Ok(_) | Err(StoreError::OutOfRange { .. }) => return Err(JournalError::OtherHistory { path: self.path.clone() }),
+            Ok(_) | Err(StoreError::OutOfRange { .. }) => {
+                return Err(JournalError::OtherHistory { path: self.path.clone() });
+            }
             Err(error) => return Err(error.into()),
         }
         for line in records(store, at.next_seq)? {

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::command::Command;
+use api::metrics::Metrics;
 use engine::driver::Driver;
 use engine::io::{Input, Output};
 use inspect::{Candidate, DecisionLog};
-
-use super::operate::Refused;
 
 /// Who watches.
 #[derive(Default)]
 pub(super) struct Instruments {
     decisions: Option<Decisions>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 struct Decisions {
@@ -28,8 +27,15 @@ impl Instruments {
         self.decisions = Some(Decisions { log, asked: None, candidates: Vec::new() });
     }
 
+    pub fn keep_metrics(&mut self, metrics: Arc<Metrics>) {
+        self.metrics = Some(metrics);
+    }
+
     /// An input is about to be folded.
     pub fn given(&mut self, driver: &Driver, input: &Input) {
+        if let Some(metrics) = &self.metrics {
+            metrics.taken(input);
+        }
         if let (Some(decisions), Input::Decided { call, result: Ok(plan) }) = (&mut self.decisions, input)
             && let Some((_, snapshot)) = decisions.asked.take_if(|(asked, _)| asked == call)
         {
@@ -48,18 +54,32 @@ impl Instruments {
 
     /// The driver put something out.
     pub fn output(&mut self, output: &Output) {
+        if let Some(metrics) = &self.metrics {
+            metrics.put_out(output);
+        }
         if let (Some(decisions), Output::Decide { call, snapshot }) = (&mut self.decisions, output) {
             decisions.asked = Some((*call, snapshot.clone()));
         }
     }
 
-    /// What was taken is on the disk.
-    pub fn committed(&mut self, took: Duration) {
-        let _ = took;
+    /// All outputs of an input are drained.
+    pub fn rested(&mut self, driver: &Driver) {
+        if let Some(metrics) = &self.metrics {
+            metrics.rested(driver.requeue_at().is_some());
+        }
     }
 
-    /// An operator asked for something.
-    pub fn commanded(&mut self, command: &Command, refused: Option<&Refused>) {
-        let _ = (command, refused);
+    /// What was taken is on the disk.
+    pub fn committed(&mut self, took: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.committed(took);
+        }
+    }
+
+    /// A backend could not be listed.
+    pub fn listing_failed(&mut self, backend: &str) {
+        if let Some(metrics) = &self.metrics {
+            metrics.listing_failed(backend);
+        }
     }
 }

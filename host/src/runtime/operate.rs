@@ -94,7 +94,8 @@ impl Runtime {
         let kept = Kept { at_ms, base_generation, outcome };
         let words = serde_json::to_vec(&kept).map_err(|error| HostError::Order(error.to_string()))?;
         let store = self.parts.history.store();
-        let store = store.ok_or_else(|| HostError::Order("this host keeps no state, so it takes no commands".into()))?;
+        let store =
+            store.ok_or_else(|| HostError::Order("this host keeps no state, so it takes no commands".into()))?;
         match store.command(&order.id, body, at_ms, || words)? {
             Begun::New => {}
             Begun::Again(known) => {
@@ -107,7 +108,6 @@ impl Runtime {
             }
         }
         let Kept { at_ms, base_generation, outcome } = kept;
-        self.parts.instruments.commanded(&order.command, outcome.as_ref().err());
         if outcome.is_ok() {
             self.step(Input::Command(order.command))?;
         }
@@ -159,9 +159,9 @@ impl From<&CommandError> for Refused {
     fn from(error: &CommandError) -> Self {
         let why = match error {
             CommandError::BeyondGuard { .. } => Why::Guard,
-            CommandError::UnknownGroup { .. } | CommandError::UnknownNode { .. } | CommandError::UnknownOrphan { .. } => {
-                Why::Unknown
-            }
+            CommandError::UnknownGroup { .. }
+            | CommandError::UnknownNode { .. }
+            | CommandError::UnknownOrphan { .. } => Why::Unknown,
             CommandError::NoShape
             | CommandError::NotDesired { .. }
             | CommandError::NothingToKill { .. }
@@ -181,9 +181,10 @@ fn check_id(id: &str) -> Result<(), HostError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match id.len() {
         0 => Err(HostError::Order("a command needs an id, and this one is empty".into())),
-        MAX_ID_BYTES.. if id.len() > MAX_ID_BYTES => {
-            Err(HostError::Order(format!("the id of a command has {} bytes; at most {MAX_ID_BYTES} are allowed", id.len())))
-        }
+        MAX_ID_BYTES.. if id.len() > MAX_ID_BYTES => Err(HostError::Order(format!(
+            "the id of a command has {} bytes; at most {MAX_ID_BYTES} are allowed",
+            id.len()
+        ))),
         _ if !id.bytes().all(plain) => {
             Err(HostError::Order(format!("the id {id:?} has something else than letters, digits, `-`, `_` and `.`")))
         }

@@ -196,6 +196,7 @@ impl Runtime {
             ExecutorEvent::Input(input) => self.step(input),
             ExecutorEvent::ListingFailed { provider, fault } => {
                 let reason = fault.to_string();
+                self.parts.instruments.listing_failed(&provider);
                 self.ending.listed(&provider, Some(reason.clone()), self.now_ms());
                 self.parts.publisher.say(HostEvent::ListingFailed { provider, reason });
                 Ok(())
@@ -248,6 +249,7 @@ impl Runtime {
             }
             self.drain(&mut inputs)?;
             self.parts.history.rested(&self.parts.driver, now)?;
+            self.parts.instruments.rested(&self.parts.driver);
         }
         self.parts.publisher.touch();
         refused.map_or(Ok(()), Err)

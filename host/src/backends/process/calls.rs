@@ -374,7 +374,9 @@ async fn stop_session(state: &mut LeaseState) {
 }
 
 /// File-system work, off the runtime's threads.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Fault::Ambiguous { reason: format!("the work was cut off: {error}") }))

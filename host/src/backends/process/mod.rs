@@ -39,8 +39,8 @@ use self::lease::{BootRecord, Found};
 use self::port::{HeldPort, Ports};
 use self::spawn::BootProcess;
 use super::{
-    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, OutputPage, OutputQuery, Promise,
-    SessionId, StartRequest, Started, TemplateError,
+    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, OutputPage,
+    OutputQuery, Promise, SessionId, StartRequest, Started, TemplateError,
 };
 
 /// How long [`ProcessBackend::shutdown`] waits for calls that are under way.

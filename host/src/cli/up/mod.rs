@@ -14,10 +14,10 @@ use engine::view::View;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::keep::{ApiArgs, Kept, Wanted};
 use super::{ExitCode, Failure, Terminal};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
-use super::keep::{ApiArgs, Kept, Wanted};
 use crate::journal::JournalFile;
 use crate::runtime::{Farewell, Intervals, Shutdown};
 pub(super) use follow::{Edit, Follow};
@@ -114,7 +114,7 @@ struct Ended {
 }
 
 /// Keeps the fleet until there is a reason to stop.
-async fn keep(args: &UpArgs, kept: &mut Kept<'_>, signals: &mut Signals) -> Result<Stop, Failure> {
+async fn keep(args: &UpArgs, kept: &mut Kept, signals: &mut Signals) -> Result<Stop, Failure> {
     let deadline = tokio::time::sleep(args.timeout);
     tokio::pin!(deadline);
     let host = kept.host.clone();
@@ -138,12 +138,7 @@ async fn keep(args: &UpArgs, kept: &mut Kept<'_>, signals: &mut Signals) -> Resu
 }
 
 /// Ends: takes the fleet down, or leaves it, and says what was removed and what is left.
-async fn end(
-    args: &UpArgs,
-    kept: &mut Kept<'_>,
-    signals: &mut Signals,
-    stop: &Stop,
-) -> Result<Ended, Failure> {
+async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop) -> Result<Ended, Failure> {
     let Kept { host, screen, backend, .. } = kept;
     match stop {
         Stop::Converged => screen.note("converged"),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use engine::id::OperationId;
-use engine::io::Notice;
 use engine::view::View;
 use serde::Serialize;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -16,7 +15,7 @@ use super::super::{Failure, Terminal};
 use super::lines::Lines;
 use crate::backends::process::Leftover;
 use crate::runtime::{Farewell, HostEvent, HostHandle};
-use crate::view::{LiveTable, NodeChange, Summary, lasting, not_ready, rows, summary, table};
+use crate::view::{LiveTable, NodeChange, Summary, lasting, named, not_ready, notice, rows, summary, table};
 
 /// How often the table is drawn again, for the times that are running.
 const FRAME: Duration = Duration::from_millis(200);
@@ -168,7 +167,7 @@ impl Screen {
                 self.out(&ConvergedLine { generation: *generation })
             }
             HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
-            HostEvent::Notice(notice) => self.note(&notice(notice).1),
+            HostEvent::Notice(said) => self.note(&notice(said).1),
             HostEvent::ListingFailed { provider, reason } => {
                 self.note(&format!("{provider}: its listing failed, nothing follows from that: {reason}"));
             }
@@ -349,11 +348,9 @@ impl Line for ConvergedLine {
     }
 }
 
-
 fn counted(nodes: usize) -> String {
     if nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") }
 }
-
 
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
