@@ -17,6 +17,7 @@ mod step;
 mod table;
 mod terminal;
 mod test;
+mod trace;
 pub mod up;
 mod validate;
 
