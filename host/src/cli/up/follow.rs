@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::policy::Policy;
 use engine::shape::GroupShape;
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::mpsc;
@@ -31,6 +32,7 @@ pub(in crate::cli) struct Follow {
     edits: mpsc::Receiver<Edit>,
     poke: mpsc::Sender<()>,
     groups: Vec<GroupShape>,
+    policy: Policy,
     generation: u64,
 }
 
@@ -61,7 +63,8 @@ impl Follow {
             Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
         tokio::spawn(look.run(edit));
         let generation = fleet.generation.unwrap_or(1);
-        Follow { path: path.to_path_buf(), edits, poke, groups: fleet.shape.groups.clone(), generation }
+        let (groups, policy) = (fleet.shape.groups.clone(), fleet.policy);
+        Follow { path: path.to_path_buf(), edits, poke, groups, policy, generation }
     }
 
     pub fn path(&self) -> &Path {
@@ -76,6 +79,11 @@ impl Follow {
     /// The file's content is in force as this generation: the state knew of others before.
     pub fn continue_at(&mut self, generation: u64) {
         self.generation = generation;
+    }
+
+    /// The settings that were last taken over.
+    pub fn policy(&self) -> Policy {
+        self.policy
     }
 
     /// Looks at the file now.
@@ -94,6 +102,7 @@ impl Follow {
     pub fn accept(&mut self, fleet: &Fleet) {
         self.generation = self.propose(fleet);
         self.groups = fleet.shape.groups.clone();
+        self.policy = fleet.policy;
     }
 
     /// The next edit.

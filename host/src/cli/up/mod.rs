@@ -172,12 +172,16 @@ pub(super) async fn adopt_edit(host: &HostHandle, follow: &mut Follow, edit: Edi
     };
     let mut shape = fleet.shape.clone();
     shape.generation = follow.propose(&fleet);
+    // The settings first: the edit's own limits and guards hold for the edit's shape.
+    if let Err(error) = host.update_policy(fleet.policy).await {
+        return screen.refused(&Failure::Failed(anyhow!(error)));
+    }
     let taken = host.update_shape(shape).await;
+    if taken.is_err() && host.update_policy(follow.policy()).await.is_err() {
+        return screen.refused(&Failure::Failed(anyhow!("the host has ended")));
+    }
     match taken {
         Ok(()) => {
-            if let Err(error) = host.update_policy(fleet.policy).await {
-                return screen.refused(&Failure::Failed(anyhow!(error)));
-            }
             follow.accept(&fleet);
             screen.note(&format!("{}: generation {}", follow.path().display(), follow.generation()));
         }
