@@ -77,7 +77,7 @@ export function until(ms, live) {
   if (!live) return `at ${instant(ms)}`;
   const left = ms - now();
   if (left >= 500) return `in ${length(left)}`;
-  return left > -1500 ? "now" : `${length(-left)} over`;
+  return left > -1500 ? "now" : `${length(-left)} overdue`;
 }
 
 /** How long since an instant. */
