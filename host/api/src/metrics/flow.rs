@@ -286,6 +286,9 @@ impl Flow {
             Notice::Orphan { .. } => "orphan",
             Notice::OrphanGone { .. } => "orphan-gone",
             Notice::Reaping { .. } => "reaping",
+            Notice::Paused { .. } => "paused",
+            Notice::Resumed { .. } => "resumed",
+            Notice::GuardTripped { .. } => "guard-tripped",
         };
         self.notices.with_label_values(&[kind]).inc();
     }

@@ -50,7 +50,20 @@ fn they_load_nothing_from_elsewhere_and_have_no_script_or_style_inside() {
     assert_eq!(paths.len(), ASSETS.len());
     for asset in ASSETS {
         let text = asset.text;
-        for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http:", "https:", "style=\"", "onclick=\"", "@import", "url("] {
+        for forbidden in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "http:",
+            "https:",
+            "style=\"",
+            "onclick=\"",
+            "@import",
+            "url(",
+        ] {
             let plain = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
             assert!(!plain.contains(forbidden), "{}: {forbidden}", asset.path);
         }

@@ -220,8 +220,7 @@ impl Page<'_> {
 
     /// What the person prefers, such as `("prefers-color-scheme", "dark")`.
     pub fn prefer(&mut self, features: &[(&str, &str)]) {
-        let features: Vec<Value> =
-            features.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let features: Vec<Value> = features.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 

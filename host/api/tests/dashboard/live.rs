@@ -19,7 +19,9 @@ fn groups_nodes_and_all_around_them() {
         let verdict = page.text("#verdict");
         assert!(verdict.contains("Not converged") && verdict.contains(" of 11 ready"), "{verdict}");
         let alerts = page.text("#alerts");
-        for words in ["2 orphans", "proc-4711", "web-9", "Paused by operator", "homeostat resume db --only destroy", "proc-4600"] {
+        for words in
+            ["2 orphans", "proc-4711", "web-9", "Paused by operator", "homeostat resume db --only destroy", "proc-4600"]
+        {
             assert!(alerts.contains(words), "{words}: {alerts}");
         }
         let row = page.text("button[data-node='web-0']");
@@ -34,9 +36,11 @@ fn it_moves_without_a_reload_and_only_where_something_changed() {
     let daemon = Daemon::start(Options::default());
     browse(&daemon, |page| {
         page.wait("document.querySelectorAll('button.node').length === 11", "eleven nodes");
-        page.eval("window.before = document.querySelector('button[data-node=\"web-1\"]'); window.touched = 0; \
+        page.eval(
+            "window.before = document.querySelector('button[data-node=\"web-1\"]'); window.touched = 0; \
                    new MutationObserver(all => touched += all.length).observe(window.before, \
-                   {subtree: true, childList: true, characterData: true, attributes: true})");
+                   {subtree: true, childList: true, characterData: true, attributes: true})",
+        );
         let node = |stage: &str, ready, until_ms| Node {
             node: "web-0".into(),
             group: "web".into(),
@@ -63,11 +67,23 @@ fn it_moves_without_a_reload_and_only_where_something_changed() {
         assert!(texts < 40, "{texts} changes to a row that did not change");
         daemon.fake.say(What::Gone { node: "web-2".into() });
         page.wait("!document.querySelector('button[data-node=\"web-2\"]')", "a node that is gone is gone");
-        daemon.fake.say(What::Node(Box::new(Node { node: "new-0".into(), group: "new".into(), ..node("new", false, None) })));
+        daemon.fake.say(What::Node(Box::new(Node {
+            node: "new-0".into(),
+            group: "new".into(),
+            ..node("new", false, None)
+        })));
         page.wait("document.querySelector('button[data-node=\"new-0\"]')", "a new group appears");
-        daemon.fake.say(What::Paused(Pause { by: "destroys-per-minute".into(), only: "destroy".into(), ..Pause::default() }));
+        daemon.fake.say(What::Paused(Pause {
+            by: "destroys-per-minute".into(),
+            only: "destroy".into(),
+            ..Pause::default()
+        }));
         page.wait("document.querySelector('#alerts').innerText.includes('destroys-per-minute')", "a guard holds");
-        daemon.fake.say(What::Orphan(Orphan { provider: "process".into(), lease: "found-1".into(), ..Orphan::default() }));
+        daemon.fake.say(What::Orphan(Orphan {
+            provider: "process".into(),
+            lease: "found-1".into(),
+            ..Orphan::default()
+        }));
         page.wait("document.querySelector('#alerts').innerText.includes('found-1')", "an orphan is found");
         daemon.fake.say(What::Notice { level: "warning".into(), text: "the disk is nearly full".into() });
         page.wait("document.querySelector('#timeline').innerText.includes('nearly full')", "a notice is shown");
@@ -92,7 +108,8 @@ fn a_decision_shows_facts_rule_and_difference() {
         for words in ["Rule", "Because", "intent", "active", "stage", "Before", "After"] {
             assert!(drawer.to_lowercase().contains(&words.to_lowercase()), "{words}: {drawer}");
         }
-        let difference = page.eval("[document.querySelector('#drawer del').innerText, document.querySelector('#drawer ins').innerText]");
+        let difference = page
+            .eval("[document.querySelector('#drawer del').innerText, document.querySelector('#drawer ins').innerText]");
         assert!(difference[0] != difference[1] && !difference[1].as_str().unwrap().is_empty(), "{difference}");
         page.picture("decision");
         // From there to the node, and back by the browser's own button.
@@ -105,7 +122,10 @@ fn a_decision_shows_facts_rule_and_difference() {
         // A new decision comes to the top.
         daemon.steps(1);
         let before = newest[0];
-        page.wait(&format!("Number(document.querySelector('button.decision').dataset.number) > {before}"), "a newer one");
+        page.wait(
+            &format!("Number(document.querySelector('button.decision').dataset.number) > {before}"),
+            "a newer one",
+        );
     });
 }
 
@@ -140,7 +160,8 @@ fn a_node_shows_why_it_is_where_it_is() {
 
 #[test]
 fn a_thousand_nodes_stay_fluid() {
-    let daemon = Daemon::start(Options { groups: vec![("many".into(), 1_000), ("few".into(), 3)], ..Options::default() });
+    let daemon =
+        Daemon::start(Options { groups: vec![("many".into(), 1_000), ("few".into(), 3)], ..Options::default() });
     daemon.steps(12);
     browse(&daemon, |page| {
         page.wait("document.querySelector('.group-head .ready')?.innerText.includes('/1000')", "the group");

@@ -54,7 +54,9 @@ fn mixed(daemon: &Daemon) {
         resume: "homeostat resume web --only destroy".into(),
     };
     daemon.fake.say(What::Paused(guard));
-    for (index, stage, held) in [(0, "endpoint-known", None), (1, "destroyed", Some("guard destroys-per-minute")), (2, "vacant", None)] {
+    for (index, stage, held) in
+        [(0, "endpoint-known", None), (1, "destroyed", Some("guard destroys-per-minute")), (2, "vacant", None)]
+    {
         let node = Node {
             node: format!("edge-{index}"),
             group: "edge".into(),
@@ -113,7 +115,8 @@ fn hostile_text_is_text() {
     daemon.steps(9);
     let name = "<script>window.hit=1</script>\u{202e}evil\"'><img src=x onerror=window.hit=2>";
     let long = "a".repeat(5_000);
-    for (index, node) in [(0, name), (1, long.as_str()), (2, "__proto__"), (3, "../../v1/status?x=1#y"), (4, "مرحبا-0")] {
+    for (index, node) in [(0, name), (1, long.as_str()), (2, "__proto__"), (3, "../../v1/status?x=1#y"), (4, "مرحبا-0")]
+    {
         let node = Node {
             node: node.into(),
             group: "<b>bold</b>".into(),
@@ -131,8 +134,19 @@ fn hostile_text_is_text() {
         };
         daemon.fake.say(What::Node(Box::new(node)));
     }
-    daemon.fake.say(What::Orphan(Orphan { provider: "<img src=x>".into(), lease: long.clone(), node: name.into(), ..Orphan::default() }));
-    daemon.fake.say(What::Paused(Pause { by: name.into(), reason: name.repeat(20), resume: "`rm -rf`".into(), only: name.into(), ..Pause::default() }));
+    daemon.fake.say(What::Orphan(Orphan {
+        provider: "<img src=x>".into(),
+        lease: long.clone(),
+        node: name.into(),
+        ..Orphan::default()
+    }));
+    daemon.fake.say(What::Paused(Pause {
+        by: name.into(),
+        reason: name.repeat(20),
+        resume: "`rm -rf`".into(),
+        only: name.into(),
+        ..Pause::default()
+    }));
     daemon.fake.say(What::Notice { level: "\"><script>window.hit=6</script>".into(), text: name.repeat(10) });
     browse(&daemon, |page| {
         page.wait("document.querySelectorAll('button.node').length === 16", "all nodes");
@@ -143,13 +157,18 @@ fn hostile_text_is_text() {
         assert_eq!(made, 0, "no element is made of text");
         assert_eq!(page.eval("window.hit ?? 'never'"), "never");
         let shown = page.eval("document.querySelector('#groups').innerText").as_str().unwrap().to_owned();
-        assert!(shown.contains("<script>window.hit=1</script>␣202eevil"), "it is shown as it is, marks of direction named");
+        assert!(
+            shown.contains("<script>window.hit=1</script>␣202eevil"),
+            "it is shown as it is, marks of direction named"
+        );
         assert!(!shown.contains('\u{202e}'));
         page.picture("hostile");
         let nodes = page.eval("[...document.querySelectorAll('button.node')].map(e => e.dataset.node)");
         let Value::Array(nodes) = nodes else { panic!() };
         for node in nodes.iter().filter(|node| !node.as_str().unwrap().starts_with(['w', 'd'])) {
-            page.eval(&format!("[...document.querySelectorAll('button.node')].find(e => e.dataset.node === {node}).click()"));
+            page.eval(&format!(
+                "[...document.querySelectorAll('button.node')].find(e => e.dataset.node === {node}).click()"
+            ));
             page.wait("document.querySelector('#drawer').open && !document.querySelector('#drawer-body').innerText.startsWith('Reading')", "opened");
             check_width(page, "the drawer");
             page.key("Escape");

@@ -45,7 +45,8 @@ fn a_banner_says_that_what_is_shown_is_old_and_goes_by_itself() {
     page.picture("stale");
 
     // Another start, with another fleet: the list is read anew.
-    let daemon = Daemon::at(address, Options { groups: vec![("web".into(), 3)], epoch: "second".into(), ..Options::default() });
+    let daemon =
+        Daemon::at(address, Options { groups: vec![("web".into(), 3)], epoch: "second".into(), ..Options::default() });
     page.wait("document.querySelector('#banner').hidden", "the banner goes by itself");
     page.wait("document.querySelectorAll('button.node').length === 3", "what is there now");
     assert!(!page.text("#verdict-title").starts_with("Was "));
