@@ -244,8 +244,13 @@ impl Page<'_> {
                 "Runtime.consoleAPICalled" if parameters["type"] == "error" || parameters["type"] == "warning" => {
                     found.push(parameters["args"].to_string());
                 }
-                "Log.entryAdded" if !(offline && parameters["entry"]["source"] == "network") => {
-                    found.push(parameters["entry"].to_string());
+                "Log.entryAdded" => {
+                    let entry = &parameters["entry"];
+                    // Asked for by the browser itself, while the form is shown that comes before.
+                    let icon = entry["url"].as_str().is_some_and(|url| url.ends_with("/favicon.ico"));
+                    if !icon && !(offline && entry["source"] == "network") {
+                        found.push(entry.to_string());
+                    }
                 }
                 "Page.javascriptDialogOpening" => found.push(format!("a dialog: {}", parameters["message"])),
                 _ => {}

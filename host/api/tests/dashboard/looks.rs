@@ -42,9 +42,8 @@ fn check_width(page: &mut Page<'_>, what: &str) {
     assert!(wide[0].as_u64() <= wide[1].as_u64() && wide[2] == 0, "{what} scrolls sideways: {wide}");
 }
 
-/// Something of everything.
+/// Something of everything, said while somebody watches.
 fn mixed(daemon: &Daemon) {
-    daemon.steps(19);
     let guard = Pause {
         group: Some("web".into()),
         only: "destroy".into(),
@@ -78,8 +77,9 @@ fn mixed(daemon: &Daemon) {
 #[test]
 fn light_and_dark_in_every_size() {
     let daemon = Daemon::start(Options::default());
-    mixed(&daemon);
+    daemon.steps(19);
     browse(&daemon, |page| {
+        mixed(&daemon);
         page.wait("document.querySelectorAll('button.node').length === 14", "the nodes");
         page.wait("document.querySelector('#timeline button')", "decisions");
         let mut pages = Vec::new();
@@ -109,10 +109,8 @@ fn light_and_dark_in_every_size() {
     });
 }
 
-#[test]
-fn hostile_text_is_text() {
-    let daemon = Daemon::start(Options { hostile: true, ..Options::default() });
-    daemon.steps(9);
+/// Says what tries to break the page that shows it.
+fn harm(daemon: &Daemon) {
     let name = "<script>window.hit=1</script>\u{202e}evil\"'><img src=x onerror=window.hit=2>";
     let long = "a".repeat(5_000);
     for (index, node) in [(0, name), (1, long.as_str()), (2, "__proto__"), (3, "../../v1/status?x=1#y"), (4, "مرحبا-0")]
@@ -148,7 +146,14 @@ fn hostile_text_is_text() {
         ..Pause::default()
     }));
     daemon.fake.say(What::Notice { level: "\"><script>window.hit=6</script>".into(), text: name.repeat(10) });
+}
+
+#[test]
+fn hostile_text_is_text() {
+    let daemon = Daemon::start(Options { hostile: true, ..Options::default() });
+    daemon.steps(9);
     browse(&daemon, |page| {
+        harm(&daemon);
         page.wait("document.querySelectorAll('button.node').length === 16", "all nodes");
         page.size(390, 844);
         page.wait("innerWidth === 390", "the size");

@@ -35,18 +35,26 @@ impl Daemon {
     }
 
     pub fn at(address: SocketAddr, options: Options) -> Daemon {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let fake = Fake::new(options);
-        let tokens = Tokens::new(|shown: &str| shown == TOKEN, [7; 32]);
-        let listen = Listen { address, tokens: Some(tokens), tls: None, names: Vec::new() };
-        let config = Config { listen: Some(listen), limits: Limits::default(), ..Config::default() };
-        let server = runtime.block_on(Server::start(fake.clone(), config)).unwrap();
-        let address = server.address().unwrap();
-        Daemon { fake, address, runtime: Some(runtime), server: Some(server) }
+        let (runtime, server) = serve(address, &fake);
+        let address = server.as_ref().and_then(Server::address).unwrap();
+        Daemon { fake, address, runtime, server }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
+    }
+
+    /// Cuts all connections, without a goodbye; what it knows stays. [`Daemon::again`] goes on.
+    pub fn cut(&mut self) {
+        self.server.take();
+        self.runtime.take().unwrap().shutdown_background();
+    }
+
+    /// Listens again, at the same address.
+    pub fn again(&mut self) {
+        let Daemon { fake, address, .. } = self;
+        (self.runtime, self.server) = serve(*address, fake);
     }
 
     /// Ends it as a kill would: its connections are cut, and nobody says goodbye.
@@ -72,6 +80,15 @@ impl Drop for Daemon {
             runtime.shutdown_background();
         }
     }
+}
+
+fn serve(address: SocketAddr, fake: &Arc<Fake>) -> (Option<Runtime>, Option<Server>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let tokens = Tokens::new(|shown: &str| shown == TOKEN, [7; 32]);
+    let listen = Listen { address, tokens: Some(tokens), tls: None, names: Vec::new() };
+    let config = Config { listen: Some(listen), limits: Limits::default(), ..Config::default() };
+    let server = runtime.block_on(Server::start(fake.clone(), config)).unwrap();
+    (Some(runtime), Some(server))
 }
 
 /// Goes to the page, and through the form.

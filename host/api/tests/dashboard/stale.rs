@@ -65,14 +65,14 @@ fn a_banner_says_that_what_is_shown_is_old_and_goes_by_itself() {
 fn after_a_short_break_it_goes_on_where_it_was() {
     let Some(mut browser) = Browser::start() else { return };
     let mut page = browser.page();
-    let daemon = Daemon::start(converged());
+    let mut daemon = Daemon::start(converged());
     log_in(&mut page, &daemon);
     page.wait("document.querySelectorAll('button.node').length === 2", "two nodes");
-    page.call("Network.emulateNetworkConditions", offline(true));
+    daemon.cut();
     page.wait("!document.querySelector('#banner').hidden", "the banner");
     daemon.fake.say(What::Gone { node: "web-1".into() });
     page.eval("window.kept = document.querySelector('button[data-node=\"web-0\"]')");
-    page.call("Network.emulateNetworkConditions", offline(false));
+    daemon.again();
     page.wait("document.querySelector('#banner').hidden", "live again");
     page.wait("document.querySelectorAll('button.node').length === 1", "what happened meanwhile");
     assert_eq!(page.eval("window.kept.isConnected"), true, "rows stay what they are");
@@ -95,8 +95,4 @@ fn a_session_that_ended_asks_to_log_in_again() {
     page.eval("document.querySelector('#retry').click()");
     page.wait("document.querySelector('input[name=token]')", "the form");
     drop(daemon);
-}
-
-fn offline(offline: bool) -> serde_json::Value {
-    serde_json::json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
 }
