@@ -2,6 +2,8 @@
 //! keeps a fleet implements [`Control`].
 
 pub mod control;
+mod difference;
 pub mod wire;
 
 pub use control::{Control, Refusal};
+pub use difference::differences;

@@ -6,7 +6,7 @@ mod health;
 mod node;
 mod status;
 
-pub use command::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest};
+pub use command::{Command, CommandRequest, CommandResult, Consequences, Difference, Only, Plan, PlanRequest};
 pub use event::{
     Change, Decided, Decisions, FieldChange, History, HistoryItem, HistoryQuery, LogLine, Logs, LogsQuery, What,
 };
