@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hostile-guests", &["decider", "decider-guest"]),
     ("hostile-guests-artifact", &["guest-build"]),
     ("example-deciders", &["guest-build"]),
-    ("tests", &["decider", "engine", "homeostat", "journal", "scenario"]),
+    ("tests", &["decider", "engine", "homeostat", "journal", "scenario", "store"]),
     ("benches", &["decider", "engine", "homeostat", "tests"]),
     ("embed", &["homeostat"]),
 ];

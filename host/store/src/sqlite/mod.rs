@@ -71,7 +71,7 @@ impl SqliteStore {
         let place = Place::read(&db).map_err(|error| row_error("read", &path, error))?;
         let witness = Witness::open(dir.path())?;
         let (batch, dir) = (Batch::default(), dir.clone());
-        let store = SqliteStore { db, path, place, batch, witness, poisoned: None, hook: Hook::default(), dir };
+        let store = SqliteStore { db, path, place, batch, witness, poisoned: None, hook: Hook::at_opening(), dir };
         store.check_ends()?;
         if let Some(seen) = seen {
             store.check_witness(seen)?;
