@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use decider::{Intent, Stage};
 
 use crate::driver::Driver;
+use crate::guard::{CREATES_WINDOW_MS, DESTROYS_WINDOW_MS, Windows};
 use crate::id::{AttemptId, Millis};
 use crate::io::{Observation, Operation, Promise, Request};
 use crate::ledger::Status;
+use crate::pause::{By, Pause};
 use crate::policy::Policy;
 use crate::schedule::backoff_ms;
-use crate::state::{Ambiguous, ClusterState, ManagedNode, Pending, Quarantine, Reap, Retry, Slot};
+use crate::state::{Ambiguous, ClusterState, ManagedNode, Orphan, Pending, Quarantine, Reap, Retry, Slot};
 
 /// How names and counts are told apart.
 #[derive(Clone, Copy)]
@@ -84,10 +86,13 @@ impl Driver {
             attempts,
             reaps,
             orphans,
+            retired,
+            pauses,
+            windows,
         } = state;
         let mut all: BTreeSet<(u32, AttemptId)> = BTreeSet::new();
         let holders = slots.iter().filter_map(|slot| slot.node.as_ref()).map(|node| node.attempt);
-        let strays = orphans.values().map(|key| key.attempt);
+        let strays = orphans.values().map(|orphan| orphan.key.attempt);
         for attempt in holders.chain(strays).chain(reaps.keys().copied()).chain(referenced.iter().copied()) {
             all.insert((attempts.get(&attempt).map_or(u32::MAX, |known| known.node.0), attempt));
         }
@@ -129,10 +134,32 @@ impl Driver {
             form.reap(reap);
         }
         form.push(orphans.len() as u64);
-        let mut strays: Vec<(u64, u64)> =
-            orphans.iter().map(|((_, lease), key)| (form.named(lease), form.number(key.attempt))).collect();
-        strays.sort_unstable();
-        strays.into_iter().for_each(|(lease, attempt)| form.extend([lease, attempt]));
+        let mut strays: Vec<(u64, u64, &Orphan)> = orphans
+            .iter()
+            .map(|((_, lease), orphan)| (form.named(lease), form.number(orphan.key.attempt), orphan))
+            .collect();
+        strays.sort_unstable_by_key(|(lease, attempt, _)| (*lease, *attempt));
+        for (lease, attempt, orphan) in strays {
+            // Its template matters only if it is adopted, which leads to one that is compared then.
+            let Orphan { key: _, template: _, seen_ms: _, destroying } = orphan;
+            form.extend([lease, attempt, u64::from(destroying.is_some())]);
+            if let Some(reap) = destroying {
+                form.reap(reap);
+            }
+        }
+        form.push(retired.len() as u64);
+        for (group, indices) in retired {
+            form.text(Some(group));
+            form.push(indices.len() as u64);
+            form.extend(indices.iter().map(|index| u64::from(*index)));
+        }
+        form.push(pauses.len() as u64);
+        pauses.iter().for_each(|pause| form.pause(pause));
+        let Windows { destroys, creates } = windows;
+        for (window, length_ms) in [(destroys, DESTROYS_WINDOW_MS), (creates, CREATES_WINDOW_MS)] {
+            form.push(window.len() as u64);
+            form.extend(window.iter().map(|at| form_age(*now, *at, length_ms)).collect::<Vec<_>>());
+        }
         form.push(u64::from(*queued));
         form.wait(*wake_at);
         form.wait(*pass_retry_at);
@@ -149,6 +176,11 @@ fn saturation(policy: &Policy) -> u32 {
     let delays = (1..64).find(|failures| at_cap(*failures) >= cap).unwrap_or(64);
     // The next failure is counted before its delay is computed.
     (delays - 1).max(policy.stages.growth_cap.saturating_sub(1))
+}
+
+/// How long ago, as far as a window still counts it.
+fn form_age(now: Millis, at: Millis, length_ms: u64) -> u64 {
+    now.saturating_sub(at).min(length_ms)
 }
 
 struct Form<'a> {
@@ -218,7 +250,9 @@ impl Form<'_> {
     }
 
     fn slot(&mut self, slot: &Slot, promise: Option<Promise>) {
-        let Slot { name: _, group: _, index: _, desired, node, revision, decision, quarantine, armed } = slot;
+        let Slot { name: _, group: _, index: _, desired, node, revision, decision, quarantine, armed, held: _, down } =
+            slot;
+        self.push(u64::from(*down));
         self.push(desired.map_or(0, |desired| 1 + (u64::from(desired.group) << 32 | u64::from(desired.template.0))));
         // The last decision is for people, but for one thing: a contradiction is reported once.
         self.push(u64::from(decision.as_ref().is_some_and(|last| last.hold == Some(decider::HoldKind::Person))));
@@ -343,8 +377,19 @@ impl Form<'_> {
         self.push(word);
     }
 
+    fn pause(&mut self, pause: &Pause) {
+        let Pause { scope, only, since_ms: _, by } = pause;
+        self.text(scope.as_deref());
+        let by = match by {
+            By::Operator => 0,
+            By::Guard { guard, limit: _, value: _ } => 1 + *guard as u64,
+        };
+        self.push(*only as u64 | by << 8);
+    }
+
     fn reap(&mut self, reap: &Reap) {
-        let Reap { provider: _, lease, key, pending, failures, next_effect_at } = reap;
+        let Reap { provider: _, lease, key, pending, failures, next_effect_at, counted } = reap;
+        self.push(u64::from(*counted));
         self.name(Some(lease));
         self.attempt(key.attempt);
         self.pending(pending.as_ref());

@@ -9,8 +9,11 @@ use crate::driver::Driver;
 use crate::id::NodeId;
 use crate::state::TemplateId;
 
-/// What the bytes are; another one is refused, never guessed at.
-pub const SCHEMA: &str = "homeostat/checkpoint/1";
+/// What the bytes are; one of a later version is refused, never guessed at.
+pub const SCHEMA: &str = "homeostat/checkpoint/2";
+
+/// Earlier schemas that are read as well: they lack what the fields' defaults say.
+const EARLIER: &[&str] = &["homeostat/checkpoint/1"];
 
 /// Why there is no checkpoint, or no driver from one.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +76,7 @@ impl Driver {
     /// Another schema, or damage.
     pub fn restore(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let Header { schema: found } = serde_json::from_slice(bytes)?;
-        if found != SCHEMA {
+        if found != SCHEMA && !EARLIER.contains(&found.as_str()) {
             return Err(CheckpointError::Schema { found });
         }
         let Read { mut driver } = serde_json::from_slice(bytes)?;

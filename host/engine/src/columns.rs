@@ -10,6 +10,11 @@ use crate::mutation::Mutation;
 use crate::state::{ClusterState, Slot};
 
 impl Driver {
+    /// What the decider would be asked about one slot now; `None` where there is none of that name.
+    pub fn asked_about(&self, slot: &str) -> Option<Snapshot> {
+        Some(self.snapshot(&[*self.state.names.get(slot)?]))
+    }
+
     /// The snapshot of some nodes.
     pub(crate) fn snapshot(&self, nodes: &[NodeId]) -> Snapshot {
         let state = &self.state;

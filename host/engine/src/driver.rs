@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::CommandError;
 use crate::id::{AttemptId, Millis, NodeId};
 use crate::io::{DeciderFailure, DeciderIdentity, Input, Notice, Operation, Output, Promise};
 use crate::mutation::Mutation;
@@ -44,6 +45,9 @@ pub enum DriverError {
     /// The shape is refused whole; nothing changed.
     #[error(transparent)]
     Shape(#[from] ShapeError),
+    /// The order is refused whole; nothing changed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
     /// An input came before the outputs of the previous one were drained.
     #[error("{outputs} outputs of the previous input are not drained yet")]
     Undrained {
@@ -159,6 +163,9 @@ impl Driver {
                 attempts: BTreeMap::new(),
                 reaps: BTreeMap::new(),
                 orphans: BTreeMap::new(),
+                retired: BTreeMap::new(),
+                pauses: Vec::new(),
+                windows: Default::default(),
             },
             policy: config.policy,
             provider_names: Arc::new(config.providers.keys().cloned().collect()),
@@ -195,6 +202,11 @@ impl Driver {
         if now_ms > MAX_INSTANT_MS {
             return Err(DriverError::TimeOutOfRange { now_ms });
         }
+        // Refused before anything else happens.
+        let order = match &input {
+            Input::Command(command) => Some(self.order(command)?),
+            _ => None,
+        };
         let earlier = self.now;
         self.now = self.now.max(now_ms);
         if !matches!(input, Input::Decided { .. }) {
@@ -227,6 +239,10 @@ impl Driver {
                     self.pass = None;
                 }
                 self.forget_decider_failures();
+                Ok(())
+            }
+            Input::Command(command) => {
+                order.into_iter().for_each(|order| self.fold_command(command.clone(), order));
                 Ok(())
             }
             Input::PolicyChanged(policy) => {
@@ -268,10 +284,7 @@ impl Driver {
     /// When the driver wants [`Input::Tick`] at the latest; `None` when only an input can change anything.
     pub fn requeue_at(&self) -> Option<Millis> {
         let timers = self.timers.first().map(|(at, _)| *at);
-        let reaps = self.state.reaps.values().map(|reap| match &reap.pending {
-            Some(pending) => pending.deadline_ms,
-            None => reap.next_effect_at.unwrap_or(self.now),
-        });
+        let reaps = self.sweeps_due();
         let gate = self.pass_retry_at.filter(|_| self.queued && self.pass.is_none());
         reaps.chain(timers).chain(self.wake_at).chain(gate).min()
     }
@@ -339,6 +352,8 @@ impl Driver {
             decision: None,
             quarantine: None,
             armed: None,
+            held: None,
+            down: false,
         });
         id
     }

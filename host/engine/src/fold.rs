@@ -11,6 +11,7 @@ use crate::id::{AttemptId, NodeId, OperationId};
 use crate::io::{Done, Fault, Observation, OperationStatus, Output, Promise};
 use crate::ledger::{self, LedgerEvent, Step};
 use crate::mutation::Mutation;
+use crate::pause::Effect;
 use crate::schedule::after;
 use crate::shape::{ClusterShape, ShapeError, Template, slot_name};
 use crate::state::{DesiredSlot, ManagedNode, TemplateId};
@@ -23,29 +24,49 @@ const MAX_EARLY: usize = 64;
 impl Driver {
     /// A new shape: checked whole, then taken over whole (SPEC 2).
     pub(crate) fn fold_desired(&mut self, shape: ClusterShape) -> Result<(), DriverError> {
+        if self.check_desired(&shape, true)? {
+            self.take_over(shape);
+        }
+        Ok(())
+    }
+
+    /// Whether a shape may be taken over, and whether it is another one. The limits and providers are looked at where it may
+    /// ask for more than there is.
+    pub(crate) fn check_desired(&self, shape: &ClusterShape, more: bool) -> Result<bool, ShapeError> {
         if shape.run != self.state.run && !self.mutated(Mutation::AcceptOtherRun) {
-            return Err(ShapeError::OtherRun { expected: self.state.run.clone(), found: shape.run }.into());
+            return Err(ShapeError::OtherRun { expected: self.state.run.clone(), found: shape.run.clone() });
         }
-        shape.check(&self.policy.limits, &self.provider_names)?;
-        if let Some(current) = &self.state.desired {
-            let same = current.groups == shape.groups;
-            if shape.generation < current.generation && !self.mutated(Mutation::AcceptOlderGeneration) {
-                let (current, found) = (current.generation, shape.generation);
-                return Err(ShapeError::GenerationBack { current, found }.into());
-            }
-            if shape.generation == current.generation && !self.mutated(Mutation::AcceptSameGeneration) {
-                return if same {
-                    Ok(())
-                } else {
-                    Err(ShapeError::SameGeneration { generation: shape.generation }.into())
-                };
+        if more {
+            shape.check(&self.policy.limits, &self.provider_names)?;
+        }
+        for (at, group) in shape.groups.iter().enumerate() {
+            let (value, limit) = (u64::from(group.count), self.state.free_indices(&group.id));
+            if value > limit {
+                return Err(ShapeError::Exhausted { field: format!("group[{at}].count"), value, limit });
             }
         }
+        let Some(current) = &self.state.desired else { return Ok(true) };
+        if shape.generation < current.generation && !self.mutated(Mutation::AcceptOlderGeneration) {
+            let (current, found) = (current.generation, shape.generation);
+            return Err(ShapeError::GenerationBack { current, found });
+        }
+        if shape.generation == current.generation && !self.mutated(Mutation::AcceptSameGeneration) {
+            return match current.groups == shape.groups {
+                true => Ok(false),
+                false => Err(ShapeError::SameGeneration { generation: shape.generation }),
+            };
+        }
+        Ok(true)
+    }
+
+    /// A checked shape is in force: its slots are desired, and no others.
+    pub(crate) fn take_over(&mut self, shape: ClusterShape) {
         let mut wanted: BTreeMap<NodeId, DesiredSlot> = BTreeMap::new();
         for (at, group) in shape.groups.iter().enumerate() {
             let template = self.intern(&group.template);
             let at = u32::try_from(at).unwrap_or(u32::MAX);
-            for index in 0..group.count {
+            let indices: Vec<u32> = self.state.indices(&group.id, group.count).collect();
+            for index in indices {
                 let index = if self.mutated(Mutation::ScaleDownLowest) { index.saturating_add(1) } else { index };
                 let node = self.node_id(&slot_name(&group.id, index), &group.id, index);
                 wanted.insert(node, DesiredSlot { group: at, template });
@@ -65,7 +86,6 @@ impl Driver {
         self.state.desired = Some(Arc::new(shape));
         self.shape_revision += 1;
         self.queued = true;
-        Ok(())
     }
 
     /// The index of a template; equal content, equal index.
@@ -83,13 +103,8 @@ impl Driver {
 
     /// An operation ended.
     pub(crate) fn fold_completed(&mut self, id: OperationId, result: Result<Done, Fault>) {
-        if self
-            .state
-            .reaps
-            .get(&id.attempt)
-            .is_some_and(|reap| reap.pending.as_ref().is_some_and(|p| p.operation.id == id))
-        {
-            self.fold_reaped(id, result);
+        if let Some(of) = self.sweep_of(id) {
+            self.fold_swept(&of, id.attempt, result);
             return;
         }
         let holder = match self.state.holder(id.attempt) {
@@ -208,6 +223,8 @@ impl Driver {
         let (policy, now, mutation) = (self.policy, self.now, self.mutation);
         let patient = self.mutated(Mutation::IgnoreStageDeadline);
         let (never_asks, forgets) = (self.mutated(Mutation::NeverAsk), self.mutated(Mutation::ForgetAtDeadline));
+        // While nobody may look for an endpoint, that none is found is no failure.
+        let blind = self.state.slot(node).is_some_and(|slot| self.pause_on(&slot.group, Effect::Other).is_some());
         let Some(held) = self.node_mut(node) else { return };
         let mut changed = false;
         let mut ask = None;
@@ -222,7 +239,11 @@ impl Driver {
                 changed = true;
             }
         }
-        if held.climbs() && held.stage_deadline.is_some_and(|at| at <= now) && !patient {
+        let silent = held.climbs() && held.stage_deadline.is_some_and(|at| at <= now) && !patient;
+        if silent && blind && held.stage == Stage::LeaseCreated {
+            Folding { policy: &policy, now, settles: None, mutation }.enter(held, policy.stages.endpoint_ms, None);
+            changed = true;
+        } else if silent {
             let reason = match held.stage {
                 Stage::LeaseCreated => "no endpoint within the stage's deadline",
                 Stage::BootstrapRunning if held.stage_deadline >= held.stage_deadline_max => {

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use decider::{DecisionRow, HoldKind, Intent, OperationKind, Plan, Snapshot, Stage, Verb};
 
+use crate::command::Command;
 use crate::id::{AttemptId, ExternalKey, NodeId, OperationId};
 use crate::io::{Done, Fault, Input, Observation, OperationStatus, Output, Request, Resource};
 use crate::record::Record;
-use crate::shape::slot_name;
-use crate::state::{ClusterState, ManagedNode, Slot};
+use crate::state::{ClusterState, ManagedNode, Reap, Slot};
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +111,19 @@ fn s1(step: &Changed<'_>, found: &mut Found) {
         let pending = held.and_then(|node| node.pending.as_ref()).map(|pending| pending.operation.id);
         let reap = step.after.reaps.get(&operation.id.attempt).and_then(|reap| reap.pending.as_ref());
         let reaped = reap.map(|pending| pending.operation.id);
-        if pending != Some(operation.id) && reaped != Some(operation.id) {
+        let swept = ordered(step.after, operation).and_then(|reap| reap.pending.as_ref());
+        let swept = swept.map(|pending| pending.operation.id);
+        if ![pending, reaped, swept].contains(&Some(operation.id)) {
             broken(found, "S1", format!("{} is in flight and the state does not show it", operation.id));
         }
     }
+}
+
+/// The order to destroy the very orphan that an operation is about.
+fn ordered<'a>(state: &'a ClusterState, operation: &crate::io::Operation) -> Option<&'a Reap> {
+    let Request::DestroyLease { lease } = &operation.request else { return None };
+    let orphan = state.orphans.get(&(operation.provider.clone(), lease.clone()))?;
+    orphan.destroying.as_ref().filter(|reap| reap.lease == *lease && reap.key == operation.key)
 }
 
 /// S2: at most one pending operation a node; at most one running an attempt.
@@ -151,7 +160,10 @@ fn s3(step: &Changed<'_>, found: &mut Found) {
         if before.is_some_and(|before| before.attempt == after.attempt) || adopting {
             continue;
         }
-        if after.attempt.0 < step.before.next_attempt || !fresh.insert(after.attempt) {
+        // A label that nobody ever authorised gives its attempt to the slot it names, once.
+        let adopted = matches!(step.input, Input::Command(Command::AdoptOrphan { .. }))
+            && !step.before.attempts.contains_key(&after.attempt);
+        if (after.attempt.0 < step.before.next_attempt && !adopted) || !fresh.insert(after.attempt) {
             broken(found, "S3", format!("{} got attempt {} a second time", slot.name, after.attempt));
         }
     }
@@ -302,22 +314,7 @@ pub fn check_resources(live: &[Resource]) -> Vec<Violation> {
 
 /// S9: scale-down removes only the highest indices; no desired, healthy, undrifted node is ever destroyed.
 fn s9(step: &Changed<'_>, found: &mut Found) {
-    if let (Input::Desired(_), Some(shape)) = (step.input, &step.after.desired) {
-        for group in &shape.groups {
-            for index in 0..group.count {
-                let name = slot_name(&group.id, index);
-                let desired =
-                    step.after.names.get(&name).and_then(|node| step.after.slot(*node)).and_then(|slot| slot.desired);
-                if desired.is_none() {
-                    broken(found, "S9", format!("{name} is in the shape and not desired"));
-                }
-            }
-        }
-        let total = step.after.slots.iter().filter(|slot| slot.desired.is_some()).count() as u64;
-        if total != shape.slots() {
-            broken(found, "S9", format!("{total} slots are desired; the shape has {}", shape.slots()));
-        }
-    }
+    crate::orders::judge(step, found);
     for (slot, before, after) in kept(step) {
         let begins = before.intent == Intent::Active && after.intent == Intent::Deleting;
         let reason = slot.desired.is_none_or(|desired| desired.template != before.template) || after.failure.is_some();
@@ -366,6 +363,9 @@ fn s14(step: &Changed<'_>, found: &mut Found) {
 fn s15(step: &Changed<'_>, found: &mut Found) {
     for operation in submits(step) {
         let key = &operation.key;
+        if ordered(step.after, operation).is_some() && key.run == step.after.run {
+            continue;
+        }
         if key.run != step.after.run
             || key.attempt != operation.id.attempt
             || !step.after.authorised(&key.slot, key.attempt)

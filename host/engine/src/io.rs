@@ -5,7 +5,10 @@ use std::sync::Arc;
 use decider::{OperationKind, Plan, Progress, Snapshot};
 use serde::{Deserialize, Serialize};
 
+use crate::command::Command;
+use crate::guard::Guard;
 use crate::id::{AttemptId, ExternalKey, Millis, OperationId};
+use crate::pause::Only;
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::shape::{ClusterShape, Template};
@@ -302,6 +305,8 @@ pub enum Input {
     },
     /// The operator's settings changed. Deadlines that are already stored stay as they are (SPEC 6).
     PolicyChanged(Policy),
+    /// An operator's order (SPEC 10): checked whole, then carried out whole.
+    Command(Command),
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
     DeciderChanged(DeciderIdentity),
     /// The host starts again, with what was durable: what was on its way may or may not have happened (SPEC 10).
@@ -375,5 +380,28 @@ pub enum Notice {
         lease: LeaseId,
         /// Its label.
         key: ExternalKey,
+    },
+    /// An operator paused effects.
+    Paused {
+        /// The group; `None` for the whole run.
+        scope: Option<String>,
+        /// Which effects.
+        only: Only,
+    },
+    /// An operator resumed effects.
+    Resumed {
+        /// The group; `None` for what was paused for the whole run.
+        scope: Option<String>,
+        /// Which effects.
+        only: Only,
+    },
+    /// A guard was breached: what it guards is paused until a person resumes.
+    GuardTripped {
+        /// Which.
+        guard: Guard,
+        /// What it allows.
+        limit: u32,
+        /// The group, for a guard that looks at one.
+        group: Option<String>,
     },
 }

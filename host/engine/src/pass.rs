@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use decider::{DecisionRow, HoldKind, OperationKind, Plan, Snapshot, Stage, Verb};
+use decider::{DecisionRow, HoldKind, Plan, Snapshot, Stage, Verb};
 
 use crate::driver::{Driver, DriverError};
+use crate::guard::{Gate, may_hold};
 use crate::id::{AttemptId, Millis, NodeId};
-use crate::io::{CreateRequest, DeciderFailure, Notice, Operation, Output, Promise, Request};
-use crate::ledger::Status;
+use crate::io::{DeciderFailure, Notice, Output};
 use crate::mutation::Mutation;
 use crate::schedule::{after, backoff_ms};
-use crate::state::{Decision, ManagedNode, Pending, Quarantine, Slot};
+use crate::state::{Decision, Quarantine};
 use crate::validate::check_plan;
 
 /// Passes in a row without any input before the driver says that they never come to rest.
@@ -268,6 +268,7 @@ impl Driver {
         }
         // Ascending, as the snapshot; plans mostly keep that order.
         let part = std::mem::take(&mut pass.part);
+        let mut gate = Gate::default();
         for (at, row) in plan.decisions.rows().enumerate() {
             let node = NodeId(row.node);
             let revision = match part.get(at) {
@@ -281,11 +282,11 @@ impl Driver {
                 self.queued = true;
                 continue;
             }
-            self.apply_one(pass, node, &row);
+            self.apply_one(pass, &mut gate, node, &row);
         }
     }
 
-    fn apply_one(&mut self, pass: &mut Pass, node: NodeId, row: &DecisionRow) {
+    fn apply_one(&mut self, pass: &mut Pass, gate: &mut Gate, node: NodeId, row: &DecisionRow) {
         let now = self.now;
         let verb = Verb::from_code(row.verb).unwrap_or(Verb::Hold);
         let hold = HoldKind::from_code(row.hold);
@@ -301,14 +302,20 @@ impl Driver {
             at_ms: now,
             revision: slot.revision,
         });
+        // What holds it may have counted the time since when.
+        let earlier = slot.held.take();
         if verb == Verb::Hold {
             if hold == Some(HoldKind::Person) && !was_inconsistent {
-                let (node, facts) = (slot.name.clone(), facts_text(slot));
+                let (node, facts) = (slot.name.clone(), slot.facts_text());
                 self.notice(Notice::Inconsistent { node, facts });
             }
             if hold == Some(HoldKind::Steady) && self.mutated(Mutation::RestlessPass) {
                 self.touch(node);
             }
+            return;
+        }
+        if let Err(held) = self.admit(gate, node, verb) {
+            self.hold_back(node, earlier, held);
             return;
         }
         self.transition(node, verb);
@@ -354,10 +361,14 @@ impl Driver {
                 if let Some(slot) = self.slot_mut(node) {
                     slot.node = None;
                     slot.decision = None;
+                    slot.down = false;
                 }
             }
             Verb::BeginDelete => {
-                if let Some(held) = self.node_mut(node) {
+                if let Some(slot) = self.slot_mut(node)
+                    && let Some(held) = &mut slot.node
+                {
+                    slot.down |= may_hold(held);
                     held.begin_delete(now);
                     if keeps_intent {
                         held.intent = decider::Intent::Active;
@@ -383,7 +394,10 @@ impl Driver {
                 }
             }
             Verb::ConvergenceObserved => {
-                if let Some(held) = self.node_mut(node) {
+                if let Some(slot) = self.slot_mut(node)
+                    && let Some(held) = &mut slot.node
+                {
+                    slot.down = false;
                     held.stage = Stage::Dormant;
                     held.progress = decider::Progress::Converged;
                     held.last_error = None;
@@ -399,97 +413,4 @@ impl Driver {
             | Verb::DestroyLease => {}
         }
     }
-
-    /// A fresh attempt with the latest template; a replacement inherits its predecessor's failures.
-    fn begin_attempt(&mut self, node: NodeId) {
-        let attempt = self.authorise(node);
-        let forgets = self.mutated(Mutation::RestartForgetsFailures);
-        let old_template = self.mutated(Mutation::RestartOldTemplate);
-        if let Some(slot) = self.slot_mut(node)
-            && let Some(desired) = slot.desired
-        {
-            let mut failures = slot.node.as_ref().map_or(0, |held| held.retry.failures);
-            if forgets {
-                failures = 0;
-            }
-            let old = slot.node.as_ref().map(|held| held.template).filter(|_| old_template);
-            slot.node = Some(ManagedNode::fresh(attempt, old.unwrap_or(desired.template), failures));
-        }
-    }
-
-    /// Records an operation as pending; it leaves with the batch (S1).
-    fn dispatch(&mut self, node: NodeId, kind: OperationKind) {
-        let now = self.now;
-        let Some((attempt, name, template, lease, endpoint, session, doubt)) = self.state.slot(node).and_then(|slot| {
-            let held = slot.node.as_ref()?;
-            let template = self.state.templates.get(held.template.0 as usize)?.clone();
-            let (lease, endpoint, session) = (held.lease.clone(), held.endpoint.clone(), held.session.clone());
-            Some((held.attempt, slot.name.clone(), template, lease, endpoint, session, held.retry.ambiguous.clone()))
-        }) else {
-            return;
-        };
-        let key = self.state.key(&name, attempt);
-        let windowed = matches!(self.providers.get(&template.provider), Some(Promise::Windowed { .. }));
-        let request = match (kind, lease, endpoint, session) {
-            (OperationKind::CreateLease, ..) => {
-                let doubt = doubt.filter(|doubt| doubt.kind == OperationKind::CreateLease);
-                let unsettled = doubt.is_some();
-                // The same bytes as before, if there was a before.
-                let create = doubt
-                    .and_then(|doubt| doubt.request)
-                    .unwrap_or_else(|| Arc::new(CreateRequest { key: key.clone(), template: template.clone() }));
-                let settles = !self.mutated(Mutation::SettleByCreating);
-                let create = match self.mutated(Mutation::OtherRequestOnRetry) && unsettled {
-                    true => Arc::new(CreateRequest {
-                        key: crate::id::ExternalKey { slot: "other-0".into(), ..create.key.clone() },
-                        ..(*create).clone()
-                    }),
-                    false => create,
-                };
-                if unsettled && windowed && settles {
-                    Request::SettleCreate(create)
-                } else {
-                    Request::CreateLease(create)
-                }
-            }
-            (OperationKind::LookupEndpoint, Some(lease), ..) => Request::LookupEndpoint { lease },
-            (OperationKind::StartBootstrap, Some(lease), Some(endpoint), _) => {
-                Request::StartBootstrap { lease, endpoint, template: template.clone() }
-            }
-            (OperationKind::CancelBootstrap, Some(lease), _, Some(session)) => {
-                Request::CancelBootstrap { lease, session }
-            }
-            (OperationKind::DestroyLease, Some(lease), ..) => Request::DestroyLease { lease },
-            _ => return,
-        };
-        let id = self.next_operation(attempt);
-        let deadline_ms = after(now, self.policy.deadlines.of(kind).max(1));
-        let operation = Operation { id, key, provider: template.provider.clone(), request, deadline_ms };
-        if let Some(held) = self.node_mut(node) {
-            if kind == OperationKind::CreateLease && held.climbs() {
-                held.stage = Stage::LeaseRequested;
-            }
-            if kind == OperationKind::StartBootstrap {
-                held.early.clear();
-            }
-            held.pending =
-                Some(Pending { operation: operation.clone(), sent_ms: now, status: Status::Running, deadline_ms });
-        }
-        self.submits.push(operation);
-    }
-}
-
-/// A slot's facts in words, for a report about a contradiction.
-fn facts_text(slot: &Slot) -> String {
-    let Some(node) = &slot.node else { return "no node".into() };
-    format!(
-        "{} stage {} intent {} lease {:?} endpoint {:?} session {:?} doubt {:?}",
-        node.attempt,
-        node.stage.label(),
-        node.intent.label(),
-        node.lease,
-        node.endpoint,
-        node.session,
-        node.retry.ambiguous.as_ref().map(|doubt| doubt.kind.label()),
-    )
 }

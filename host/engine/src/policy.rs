@@ -23,6 +23,34 @@ pub struct Policy {
     pub stages: StageDeadlines,
     /// How large a shape may be.
     pub limits: ShapeLimits,
+    /// What needs a person beyond it.
+    #[serde(default, skip_serializing_if = "Guards::is_off")]
+    pub guards: Guards,
+}
+
+/// How much may be made, kept and destroyed before a person is asked; `None` for no guard ([`crate::guard::Guard`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guards {
+    /// Destroys begun within a minute, of all groups together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destroys_per_minute: Option<u32>,
+    /// First creates of attempts within an hour, of all groups together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creates_per_hour: Option<u32>,
+    /// Resources that live, or may live, at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_resources: Option<u32>,
+    /// The share of a group's slots that may be down at once, 0 to 100; one slot always may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destroyed_share_percent: Option<u8>,
+}
+
+impl Guards {
+    /// Whether there is no guard.
+    pub fn is_off(&self) -> bool {
+        *self == Guards::default()
+    }
 }
 
 /// How long an operation may take before the executor is asked about it.
@@ -71,6 +99,7 @@ impl Default for Policy {
             },
             stages: StageDeadlines { endpoint_ms: 120_000, bootstrap_ms: 60_000, join_ms: 300_000, growth_cap: 8 },
             limits: ShapeLimits::default(),
+            guards: Guards::default(),
         }
     }
 }

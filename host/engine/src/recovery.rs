@@ -47,10 +47,8 @@ impl Driver {
             }
             self.touch(node);
         }
-        let reaps = self.state.reaps.iter().filter_map(|(attempt, reap)| Some((*attempt, reap.pending.as_ref()?)));
-        let reaps: Vec<_> = reaps.map(|(_, pending)| pending.operation.id).collect();
-        for id in reaps {
-            self.fold_reaped(id, Err(words()));
+        for (of, id) in self.sweeping() {
+            self.fold_swept(&of, id.attempt, Err(words()));
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) fn judge(step: &Changed<'_>, found: &mut Found) {
         if before.template != after.template {
             broken(found, "SPEC 2", format!("the template of {name} {} changed in place", after.attempt));
         }
-        failed(name, before, after, found);
+        failed(step.input, name, before, after, found);
         climbed(name, before, after, found);
         if let Some((kind, Err(fault))) = completes(step.input, before.attempt, before) {
             outcome(name, kind, &fault, (before, after), found);
@@ -55,12 +55,13 @@ pub(crate) fn judge(step: &Changed<'_>, found: &mut Found) {
 }
 
 /// An attempt that failed is counted and its restart waits.
-fn failed(name: &str, before: &ManagedNode, after: &ManagedNode, found: &mut Found) {
+fn failed(input: &Input, name: &str, before: &ManagedNode, after: &ManagedNode, found: &mut Found) {
     if before.stage != Stage::Failed && after.stage == Stage::Failed {
         if after.retry.restart_at.is_none() {
             broken(found, "SPEC 6", format!("{name} failed and its restart does not back off"));
         }
-        if after.retry.failures <= before.retry.failures && after.retry.failures != u32::MAX {
+        let counted = after.retry.failures > before.retry.failures || after.retry.failures == u32::MAX;
+        if !counted && !crate::order::kills(input, name) {
             broken(found, "SPEC 6", format!("{name} failed and the failure is not counted"));
         }
     }

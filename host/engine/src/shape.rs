@@ -176,6 +176,16 @@ pub enum ShapeError {
         /// How much is allowed.
         limit: u64,
     },
+    /// A group has not so many indices left: those that an operator destroyed are never used again.
+    #[error("{field}: {value} indices are wanted; {limit} are left, the others were destroyed for good")]
+    Exhausted {
+        /// Where.
+        field: String,
+        /// How many.
+        value: u64,
+        /// How many there are.
+        limit: u64,
+    },
     /// A number is NaN or infinite.
     #[error("{field}: {value} is not a finite number")]
     NotFinite {
@@ -230,6 +240,7 @@ impl ShapeError {
             | ShapeError::DuplicateGroup { field, .. }
             | ShapeError::DuplicateSlot { field, .. }
             | ShapeError::OverLimit { field, .. }
+            | ShapeError::Exhausted { field, .. }
             | ShapeError::NotFinite { field, .. }
             | ShapeError::Invalid { field, .. }
             | ShapeError::UnknownProvider { field, .. } => field,

@@ -1,15 +1,20 @@
 //! Observed state (SPEC 3): what the driver, and nobody else, writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use decider::{Intent, OperationKind, Progress, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
+use crate::guard::Windows;
 use crate::id::{AttemptId, ExternalKey, Millis, NodeId, OperationId};
 use crate::io::{CreateRequest, DeciderFailure, Endpoint, LeaseId, Observation, Operation, SessionId};
 use crate::ledger::Status;
+use crate::pause::{Held, Pause};
 use crate::shape::{ClusterShape, Template};
+
+/// The highest index of a slot. Beyond it a group's indices are exhausted (SPEC 10).
+pub const MAX_INDEX: u32 = 9_999_999;
 
 /// Index of an interned template. Equal content has equal index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +52,47 @@ pub struct ClusterState {
     pub reaps: BTreeMap<AttemptId, Reap>,
     /// What bears our run but no attempt we ever authorised, by provider and its reference.
     #[serde(with = "crate::checkpoint::pairs")]
-    pub orphans: BTreeMap<(String, LeaseId), ExternalKey>,
+    pub orphans: BTreeMap<(String, LeaseId), Orphan>,
+    /// Indices that an operator destroyed, by group: never a slot again (SPEC 10). They outlive shapes and the group's absence.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retired: BTreeMap<String, BTreeSet<u32>>,
+    /// What is paused, in the order in which it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
+    /// What the guards have counted.
+    #[serde(default, skip_serializing_if = "Windows::is_empty")]
+    pub windows: Windows,
+}
+
+/// What bears our run but no attempt we ever authorised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "KeptOrphan")]
+pub struct Orphan {
+    /// Its label.
+    pub key: ExternalKey,
+    /// What it was made from, where the backend keeps that.
+    pub template: Option<Arc<Template>>,
+    /// When a listing showed it first.
+    pub seen_ms: Millis,
+    /// An operator ordered its destruction.
+    pub destroying: Option<Reap>,
+}
+
+/// An orphan as it is kept; earlier versions kept its label alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum KeptOrphan {
+    Label(ExternalKey),
+    Whole { key: ExternalKey, template: Option<Arc<Template>>, seen_ms: Millis, destroying: Option<Reap> },
+}
+
+impl From<KeptOrphan> for Orphan {
+    fn from(kept: KeptOrphan) -> Self {
+        match kept {
+            KeptOrphan::Label(key) => Orphan { key, template: None, seen_ms: 0, destroying: None },
+            KeptOrphan::Whole { key, template, seen_ms, destroying } => Orphan { key, template, seen_ms, destroying },
+        }
+    }
 }
 
 /// An attempt that was authorised.
@@ -80,6 +125,12 @@ pub struct Slot {
     pub quarantine: Option<Quarantine>,
     /// When its next deadline is armed.
     pub armed: Option<Millis>,
+    /// Its last decision was not carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+    /// Its resource was given up, and it is not ready again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub down: bool,
 }
 
 /// What is desired of a slot.
@@ -203,6 +254,9 @@ pub struct Reap {
     pub failures: u32,
     /// No operation before.
     pub next_effect_at: Option<Millis>,
+    /// The guard of destroys has counted it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
 }
 
 /// What was decided about a slot.
@@ -288,6 +342,23 @@ impl ManagedNode {
     }
 }
 
+impl Slot {
+    /// Its facts in words, for a report about a contradiction.
+    pub(crate) fn facts_text(&self) -> String {
+        let Some(node) = &self.node else { return "no node".into() };
+        format!(
+            "{} stage {} intent {} lease {:?} endpoint {:?} session {:?} doubt {:?}",
+            node.attempt,
+            node.stage.label(),
+            node.intent.label(),
+            node.lease,
+            node.endpoint,
+            node.session,
+            node.retry.ambiguous.as_ref().map(|doubt| doubt.kind.label()),
+        )
+    }
+}
+
 /// Whether an operation is on its way.
 pub(crate) fn in_flight(pending: Option<&Pending>) -> bool {
     pending.is_some_and(|pending| matches!(pending.status, Status::Pending | Status::Running | Status::Asked))
@@ -304,6 +375,19 @@ impl ClusterState {
         let node = self.attempts.get(&attempt)?.node;
         let held = self.slot(node)?.node.as_ref()?;
         (held.attempt == attempt).then_some(node)
+    }
+
+    /// The indices that a group's slots have, lowest first: those that were never retired.
+    pub fn indices(&self, group: &str, count: u32) -> impl Iterator<Item = u32> {
+        let retired = self.retired.get(group);
+        let free = move |index: &u32| retired.is_none_or(|retired| !retired.contains(index));
+        (0..=MAX_INDEX).filter(free).take(count as usize)
+    }
+
+    /// How many indices a group can still have.
+    pub fn free_indices(&self, group: &str) -> u64 {
+        let retired = self.retired.get(group).map_or(0, |retired| retired.len() as u64);
+        (u64::from(MAX_INDEX) + 1).saturating_sub(retired)
     }
 
     /// The external key of a slot's attempt.

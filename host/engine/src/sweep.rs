@@ -8,16 +8,39 @@ use decider::Stage;
 
 use crate::driver::{Driver, DriverError, EPOCH_STRIDE};
 use crate::folding::Folding;
-use crate::id::{AttemptId, ExternalKey, OperationId};
-use crate::io::{Done, Fault, Listing, Notice, Operation, Output, Request, Resource};
+use crate::id::{AttemptId, ExternalKey, Millis, OperationId};
+use crate::io::{Done, Fault, LeaseId, Listing, Notice, Operation, Output, Request, Resource};
 use crate::ledger::{self, LedgerEvent, Status, Step};
 use crate::mutation::Mutation;
+use crate::pause::{Effect, group_of};
 use crate::schedule::{after, backoff_ms};
 use crate::shape::{Boot, Join, Probe, Template};
-use crate::state::{Authorised, ManagedNode, Pending, Reap};
+use crate::state::{Authorised, ManagedNode, Orphan, Pending, Reap};
 
 /// How long to wait before asking the executor again about a reap.
 const ASK_AGAIN_MS: u64 = 5_000;
+
+/// What is swept: the resource of a retired attempt, or an orphan whose destruction was ordered.
+#[derive(Clone, Debug)]
+pub(crate) enum Sweep {
+    Retired(AttemptId),
+    Orphan((String, LeaseId)),
+}
+
+impl Reap {
+    /// A destroy that is to be dispatched.
+    pub(crate) fn new(provider: &str, lease: &str, key: &ExternalKey) -> Self {
+        Reap {
+            provider: provider.into(),
+            lease: lease.into(),
+            key: key.clone(),
+            pending: None,
+            failures: 0,
+            next_effect_at: None,
+            counted: false,
+        }
+    }
+}
 
 impl Driver {
     /// A periodic listing.
@@ -62,64 +85,131 @@ impl Driver {
             let gone: Vec<_> = self
                 .state
                 .orphans
-                .keys()
-                .filter(|(of, lease)| of == provider && !present.contains(lease))
-                .cloned()
+                .iter()
+                // One that is being destroyed ends with the result of that.
+                .filter(|((of, lease), orphan)| {
+                    of == provider && !present.contains(lease) && orphan.destroying.is_none()
+                })
+                .map(|(key, _)| key.clone())
                 .collect();
             for key in gone {
                 self.state.orphans.remove(&key);
                 self.notice(Notice::OrphanGone { provider: key.0, lease: key.1 });
+                self.made_room();
             }
         }
     }
 
     fn orphan(&mut self, provider: &str, resource: &Resource, key: &ExternalKey) {
-        let known = self.state.orphans.insert((provider.into(), resource.lease.clone()), key.clone());
-        if known.is_none() {
-            self.notice(Notice::Orphan { provider: provider.into(), lease: resource.lease.clone(), key: key.clone() });
+        let of = (provider.to_string(), resource.lease.clone());
+        if let Some(known) = self.state.orphans.get_mut(&of) {
+            if known.destroying.is_none() {
+                known.key = key.clone();
+                known.template = resource.template.clone().or(known.template.take());
+            }
+            return;
         }
+        let (template, seen_ms) = (resource.template.clone(), self.now);
+        self.state.orphans.insert(of, Orphan { key: key.clone(), template, seen_ms, destroying: None });
+        self.notice(Notice::Orphan { provider: provider.into(), lease: resource.lease.clone(), key: key.clone() });
     }
 
     fn reap(&mut self, provider: &str, resource: &Resource, key: &ExternalKey) {
         if self.state.reaps.contains_key(&key.attempt) {
             return;
         }
-        let reap = Reap {
-            provider: provider.into(),
-            lease: resource.lease.clone(),
-            key: key.clone(),
-            pending: None,
-            failures: 0,
-            next_effect_at: None,
-        };
-        self.state.reaps.insert(key.attempt, reap);
+        self.state.reaps.insert(key.attempt, Reap::new(provider, &resource.lease, key));
         self.notice(Notice::Reaping { provider: provider.into(), lease: resource.lease.clone(), key: key.clone() });
+    }
+
+    /// Reaps, and destroys of orphans that an operator ordered.
+    fn sweeps(&self) -> impl Iterator<Item = (Sweep, &Reap)> {
+        let reaps = self.state.reaps.iter().map(|(attempt, reap)| (Sweep::Retired(*attempt), reap));
+        let orphans = self.state.orphans.iter();
+        let ordered = orphans.filter_map(|(of, orphan)| {
+            let reap = orphan.destroying.as_ref()?;
+            Some((Sweep::Orphan(of.clone()), reap))
+        });
+        reaps.chain(ordered)
+    }
+
+    pub(crate) fn sweep_mut(&mut self, of: &Sweep) -> Option<&mut Reap> {
+        match of {
+            Sweep::Retired(attempt) => self.state.reaps.get_mut(attempt),
+            Sweep::Orphan(of) => self.state.orphans.get_mut(of)?.destroying.as_mut(),
+        }
+    }
+
+    /// The sweep whose operation this is.
+    pub(crate) fn sweep_of(&self, id: OperationId) -> Option<Sweep> {
+        let is = |reap: &&Reap| reap.pending.as_ref().is_some_and(|pending| pending.operation.id == id);
+        if self.state.reaps.get(&id.attempt).filter(is).is_some() {
+            return Some(Sweep::Retired(id.attempt));
+        }
+        let mut orphans = self.state.orphans.iter();
+        let of = orphans.find(|(_, orphan)| orphan.destroying.as_ref().filter(is).is_some());
+        of.map(|(of, _)| Sweep::Orphan(of.clone()))
+    }
+
+    /// The sweeps whose operation is on its way.
+    pub(crate) fn sweeping(&self) -> Vec<(Sweep, OperationId)> {
+        self.sweeps().filter_map(|(of, reap)| Some((of, reap.pending.as_ref()?.operation.id))).collect()
+    }
+
+    /// When something about the sweeps is due. What is held has no instant: its end queues it.
+    pub(crate) fn sweeps_due(&self) -> impl Iterator<Item = Millis> {
+        self.sweeps().filter_map(|(of, reap)| match &reap.pending {
+            Some(pending) => Some(pending.deadline_ms),
+            None if self.sweep_is_held(&of, reap) => None,
+            None => Some(reap.next_effect_at.unwrap_or(self.now)),
+        })
+    }
+
+    /// Whether a pause holds its destroy, or another operation of its attempt is on its way (S2).
+    fn sweep_is_held(&self, of: &Sweep, reap: &Reap) -> bool {
+        let attempt = reap.key.attempt;
+        let holder = self.state.holder(attempt).and_then(|node| self.state.slot(node)?.node.as_ref());
+        let needed = |held: &ManagedNode| held.pending.is_some() || held.lease.as_ref() == Some(&reap.lease);
+        (matches!(of, Sweep::Orphan(_)) && holder.is_some_and(needed))
+            || self.pause_on(group_of(&reap.key.slot), Effect::Destroy).is_some()
+            || self.twin_pending(attempt)
     }
 
     /// Dispatches the reaps that are due, and asks about those whose deadline passed.
     pub(crate) fn fire_reaps(&mut self) {
-        let due: Vec<AttemptId> =
-            self.state.reaps.iter().filter(|(_, reap)| self.reap_is_due(reap)).map(|(id, _)| *id).collect();
-        for attempt in due {
+        if self.state.reaps.is_empty() && self.state.orphans.is_empty() {
+            return;
+        }
+        let due = self.sweeps().filter(|(_, reap)| self.sweep_is_due(reap)).map(|(of, _)| of);
+        let due: Vec<Sweep> = due.collect();
+        for of in due {
             let now = self.now;
-            if let Some(pending) = self.state.reaps.get_mut(&attempt).and_then(|reap| reap.pending.as_mut()) {
+            let Some(reap) = self.sweep_mut(&of) else { continue };
+            if let Some(pending) = reap.pending.as_mut() {
                 if let Step::To(status) = ledger::step(pending.status, LedgerEvent::DeadlinePassed) {
                     pending.status = status;
                 }
                 pending.deadline_ms = after(now, ASK_AGAIN_MS);
-                self.outputs.push_back(Output::Ask(pending.operation.id));
+                let id = pending.operation.id;
+                self.outputs.push_back(Output::Ask(id));
                 continue;
             }
-            let id = self.next_operation(attempt);
+            // The one before it may have tripped a guard, or be of the same attempt.
+            let reap = reap.clone();
+            if self.sweep_is_held(&of, &reap) || (!reap.counted && self.count_destroy().is_err()) {
+                continue;
+            }
+            let id = self.next_operation(reap.key.attempt);
             let deadline_ms = after(now, self.policy.deadlines.destroy_lease_ms.max(1));
-            if let Some(reap) = self.state.reaps.get_mut(&attempt) {
-                let operation = Operation {
-                    id,
-                    key: reap.key.clone(),
-                    provider: reap.provider.clone(),
-                    request: Request::DestroyLease { lease: reap.lease.clone() },
-                    deadline_ms,
-                };
+            let operation = Operation {
+                id,
+                key: reap.key.clone(),
+                provider: reap.provider.clone(),
+                request: Request::DestroyLease { lease: reap.lease.clone() },
+                deadline_ms,
+            };
+            if let Some(reap) = self.sweep_mut(&of) {
+                reap.counted = true;
                 reap.pending =
                     Some(Pending { operation: operation.clone(), sent_ms: now, status: Status::Running, deadline_ms });
                 self.submits.push(operation);
@@ -127,29 +217,47 @@ impl Driver {
         }
     }
 
-    fn reap_is_due(&self, reap: &Reap) -> bool {
+    fn sweep_is_due(&self, reap: &Reap) -> bool {
         match &reap.pending {
             Some(pending) => pending.deadline_ms <= self.now,
             None => reap.next_effect_at.is_none_or(|at| at <= self.now),
         }
     }
 
-    /// A reap's destroy ended.
-    pub(crate) fn fold_reaped(&mut self, id: OperationId, result: Result<Done, Fault>) {
-        let Some(reap) = self.state.reaps.get_mut(&id.attempt) else { return };
+    /// A sweep's destroy ended.
+    pub(crate) fn fold_swept(&mut self, of: &Sweep, attempt: AttemptId, result: Result<Done, Fault>) {
+        let (now, policy) = (self.now, self.policy);
+        let Some(reap) = self.sweep_mut(of) else { return };
         reap.pending = None;
         let retry_after = match result {
             Ok(_) => {
-                self.state.reaps.remove(&id.attempt);
-                return;
+                match of {
+                    Sweep::Retired(attempt) => {
+                        self.state.reaps.remove(attempt);
+                    }
+                    Sweep::Orphan(of) => {
+                        self.state.orphans.remove(of);
+                        self.notice(Notice::OrphanGone { provider: of.0.clone(), lease: of.1.clone() });
+                    }
+                }
+                self.made_room();
+                return self.free_twin(attempt);
             }
             Err(Fault::Retryable { retry_after_ms, .. }) => retry_after_ms,
-            Err(Fault::Permanent { .. }) => Some(self.policy.backoff_cap_ms),
+            Err(Fault::Permanent { .. }) => Some(policy.backoff_cap_ms),
             Err(Fault::NotReady { .. } | Fault::Ambiguous { .. }) => None,
         };
         reap.failures = reap.failures.saturating_add(1);
-        let ours = after(self.now, backoff_ms(&self.policy, id.attempt, reap.failures).max(1));
-        reap.next_effect_at = Some(ours.max(retry_after.map_or(0, |wait| after(self.now, wait))));
+        let ours = after(now, backoff_ms(&policy, attempt, reap.failures).max(1));
+        reap.next_effect_at = Some(ours.max(retry_after.map_or(0, |wait| after(now, wait))));
+        self.free_twin(attempt);
+    }
+
+    /// The holder of an attempt may have waited for an orphan with its label.
+    fn free_twin(&mut self, attempt: AttemptId) {
+        if self.state.holder(attempt).is_some() {
+            self.queued = true;
+        }
     }
 
     /// The id of an attempt's next operation (S3).
@@ -238,7 +346,7 @@ impl Driver {
 }
 
 /// The template of a resource that does not say what it was made from: equal to nothing anyone declares, so it drifts.
-fn unknown_template(provider: &str) -> Template {
+pub(crate) fn unknown_template(provider: &str) -> Template {
     Template {
         provider: provider.into(),
         settings: Default::default(),

@@ -1,11 +1,14 @@
 //! The state as people see it: where each node is, why, what it waits for and until when.
 
+use std::fmt;
+
 use decider::{HoldKind, Intent, Stage};
 use serde::Serialize;
 
 use crate::driver::Driver;
-use crate::id::Millis;
+use crate::id::{AttemptId, Millis};
 use crate::io::DeciderFailure;
+use crate::pause::{By, Held, HeldBy};
 use crate::state::{Decision, ManagedNode, Slot};
 
 /// The whole run.
@@ -24,9 +27,73 @@ pub struct View {
     /// Desired slots and nodes, in the order of groups and indices.
     pub nodes: Vec<NodeView>,
     /// Resources of retired attempts being reaped.
-    pub reaping: Vec<String>,
+    pub reaping: Vec<ReapView>,
     /// Resources that bear our run but no attempt we authorised.
-    pub orphans: Vec<String>,
+    pub orphans: Vec<OrphanView>,
+    /// What is paused.
+    pub pauses: Vec<PauseView>,
+}
+
+/// The clean-up of a retired attempt's resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReapView {
+    /// The backend.
+    pub provider: String,
+    /// Its reference.
+    pub lease: String,
+    /// The slot that its label names.
+    pub node: String,
+    /// The attempt that its label names.
+    pub attempt: u64,
+    /// Failures in a row.
+    pub failures: u32,
+    /// When its destroy is tried next; `None` while one is on its way.
+    pub next_at_ms: Option<Millis>,
+}
+
+/// What bears our run but no attempt we authorised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OrphanView {
+    /// The backend.
+    pub provider: String,
+    /// Its reference.
+    pub lease: String,
+    /// The slot that its label names.
+    pub node: String,
+    /// The attempt that its label names.
+    pub attempt: u64,
+    /// When a listing showed it first.
+    pub seen_ms: Millis,
+    /// Whether its destruction was ordered.
+    pub destroying: bool,
+}
+
+/// Effects that are held until a person resumes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PauseView {
+    /// The group; `None` for the whole run.
+    pub scope: Option<String>,
+    /// Which effects: `all`, `create` or `destroy`.
+    pub only: &'static str,
+    /// `operator`, or the guard's name.
+    pub by: &'static str,
+    /// Since when.
+    pub since_ms: Millis,
+    /// All of it in one line, with the command that ends it.
+    pub words: String,
+}
+
+impl fmt::Display for ReapView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({}/{})", self.provider, self.lease, self.node, AttemptId(self.attempt))
+    }
+}
+
+impl fmt::Display for OrphanView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({}/{})", self.provider, self.lease, self.node, AttemptId(self.attempt))?;
+        if self.destroying { f.write_str(", being destroyed") } else { Ok(()) }
+    }
 }
 
 /// One slot.
@@ -64,6 +131,14 @@ pub struct NodeView {
     pub until_ms: Option<Millis>,
     /// What went wrong last: why the attempt failed, or an operation's error.
     pub error: Option<String>,
+    /// What was decided and is not carried out: who holds it, and what ends that.
+    pub held: Option<String>,
+    /// Since when it is held.
+    pub held_since_ms: Option<Millis>,
+    /// The kind of operation on its way.
+    pub pending: Option<&'static str>,
+    /// When the next operation or attempt may begin, where that is still to come.
+    pub next_at_ms: Option<Millis>,
 }
 
 impl Driver {
@@ -83,7 +158,10 @@ impl Driver {
             .iter()
             .filter(|slot| slot.desired.is_some() || slot.node.is_some())
             .map(|slot| {
-                (slot.desired.map_or(u32::MAX, |desired| desired.group), node_view(slot, failing, self.pass_retry_at))
+                (
+                    slot.desired.map_or(u32::MAX, |desired| desired.group),
+                    node_view(slot, failing, self.pass_retry_at, self.now_ms()),
+                )
             })
             .collect();
         nodes.sort_by(|(a, x), (b, y)| (a, &x.group, x.index).cmp(&(b, &y.group, y.index)));
@@ -94,11 +172,43 @@ impl Driver {
             converged: self.is_converged(),
             now_ms: self.now_ms(),
             nodes: nodes.into_iter().map(|(_, view)| view).collect(),
-            reaping: state.reaps.values().map(|reap| reap.key.to_string()).collect(),
+            reaping: state
+                .reaps
+                .values()
+                .map(|reap| ReapView {
+                    provider: reap.provider.clone(),
+                    lease: reap.lease.clone(),
+                    node: reap.key.slot.clone(),
+                    attempt: reap.key.attempt.0,
+                    failures: reap.failures,
+                    next_at_ms: reap.next_effect_at.filter(|_| reap.pending.is_none()),
+                })
+                .collect(),
             orphans: state
                 .orphans
                 .iter()
-                .map(|((provider, lease), key)| format!("{provider} {lease} ({key})"))
+                .map(|((provider, lease), orphan)| OrphanView {
+                    provider: provider.clone(),
+                    lease: lease.clone(),
+                    node: orphan.key.slot.clone(),
+                    attempt: orphan.key.attempt.0,
+                    seen_ms: orphan.seen_ms,
+                    destroying: orphan.destroying.is_some(),
+                })
+                .collect(),
+            pauses: state
+                .pauses
+                .iter()
+                .map(|pause| PauseView {
+                    scope: pause.scope.clone(),
+                    only: pause.only.label(),
+                    by: match pause.by {
+                        By::Operator => "operator",
+                        By::Guard { guard, .. } => guard.label(),
+                    },
+                    since_ms: pause.since_ms,
+                    words: pause.to_string(),
+                })
                 .collect(),
         }
     }
@@ -118,7 +228,7 @@ fn settled(slot: &Slot) -> bool {
     }
 }
 
-fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Millis>) -> NodeView {
+fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Millis>, now: Millis) -> NodeView {
     let node = slot.node.as_ref();
     let quarantine = slot.quarantine.as_ref();
     let failing =
@@ -130,6 +240,11 @@ fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Mil
         }
         None => waits(slot),
     };
+    let held = standing(slot).and(slot.held.as_ref()).filter(|_| failing.is_none());
+    let next = node.and_then(|node| match node.stage {
+        Stage::Destroyed => node.retry.restart_at,
+        _ => node.retry.next_effect_at.max(node.retry.probe_at),
+    });
     let failure = node.and_then(|node| node.failure.as_ref()).map(|failure| failure.reason.clone());
     NodeView {
         node: slot.name.clone(),
@@ -148,6 +263,10 @@ fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Mil
         decider_fails: failing.is_some(),
         until_ms,
         error: failure.or_else(|| node.and_then(|node| node.last_error.clone())),
+        held: held.map(ToString::to_string),
+        held_since_ms: held.map(|held| held.since_ms),
+        pending: node.and_then(|node| node.pending.as_ref()).map(|sent| sent.operation.request.kind().label()),
+        next_at_ms: next.filter(|at| *at > now),
     }
 }
 
@@ -158,6 +277,9 @@ fn standing(slot: &Slot) -> Option<&Decision> {
 
 /// What a slot waits for, in words, and until when.
 fn waits(slot: &Slot) -> (String, Option<Millis>) {
+    if let Some(held) = standing(slot).and(slot.held.as_ref()) {
+        return (held_words(held), None);
+    }
     let Some(node) = &slot.node else { return ("a decision".into(), None) };
     if let Some(pending) = &node.pending {
         return (pending.operation.request.kind().label().into(), Some(pending.deadline_ms));
@@ -183,6 +305,14 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
         HoldKind::Person => ("a person: its facts contradict each other".into(), None),
         HoldKind::Result => ("a result".into(), until_ms),
         HoldKind::Instant => (instant(node), until_ms),
+    }
+}
+
+fn held_words(held: &Held) -> String {
+    match &held.by {
+        HeldBy::Pause(pause) => format!("a person ({pause})"),
+        HeldBy::LiveResources { .. } => format!("a resource to go ({held})"),
+        HeldBy::Twin => "another resource with its label to go".into(),
     }
 }
 

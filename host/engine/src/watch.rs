@@ -61,7 +61,13 @@ impl Watch {
         if before.orphans != after.orphans {
             before.orphans.clone_from(&after.orphans);
         }
-        if matches!(input, Input::Desired(_)) {
+        if before.pauses != after.pauses {
+            before.pauses.clone_from(&after.pauses);
+        }
+        if matches!(input, Input::Command(_)) {
+            before.retired.clone_from(&after.retired);
+        }
+        if matches!(input, Input::Desired(_) | Input::Command(_)) {
             before.desired.clone_from(&after.desired);
         }
         before.observed_generation = after.observed_generation;

@@ -1,5 +1,6 @@
 //! Inputs as they are recorded: all of [`engine::io::Input`] but decisions, which are passes.
 
+use engine::command::Command;
 use engine::id::{AttemptId, OperationId};
 use engine::io::{DeciderIdentity, Done, Fault, Input, Listing, Observation, OperationStatus};
 use engine::policy::Policy;
@@ -53,6 +54,8 @@ pub enum RecordedInput {
     },
     /// The operator's settings changed.
     PolicyChanged(Policy),
+    /// An operator's order.
+    Command(Command),
     /// Another decider is in force.
     DeciderChanged(DeciderIdentity),
     /// The host started again, with what was durable.
@@ -74,6 +77,7 @@ impl RecordedInput {
             RecordedInput::Listed { .. } => "listed",
             RecordedInput::Adopt { .. } => "adopt",
             RecordedInput::PolicyChanged(_) => "policy-changed",
+            RecordedInput::Command(_) => "command",
             RecordedInput::DeciderChanged(_) => "decider-changed",
             RecordedInput::Tick => "tick",
             RecordedInput::Restarted => "restarted",
@@ -92,6 +96,7 @@ impl From<RecordedInput> for Input {
             RecordedInput::Listed { provider, listing } => Input::Listed { provider, listing },
             RecordedInput::Adopt { provider, listing } => Input::Adopt { provider, listing },
             RecordedInput::PolicyChanged(policy) => Input::PolicyChanged(policy),
+            RecordedInput::Command(command) => Input::Command(command),
             RecordedInput::DeciderChanged(identity) => Input::DeciderChanged(identity),
             RecordedInput::Tick => Input::Tick,
             RecordedInput::Restarted => Input::Restarted,

@@ -82,6 +82,7 @@ impl Recorder {
             Input::Observed { attempt, observation } => RecordedInput::Observed { attempt, observation },
             Input::Listed { provider, listing } => RecordedInput::Listed { provider, listing },
             Input::Adopt { provider, listing } => RecordedInput::Adopt { provider, listing },
+            Input::Command(command) => RecordedInput::Command(command),
             Input::PolicyChanged(policy) => RecordedInput::PolicyChanged(policy),
             Input::DeciderChanged(identity) => {
                 self.decider.clone_from(&identity.digest);

@@ -271,8 +271,8 @@ fn known(driver: &Driver, attempt: AttemptId) -> Known {
     let rest = |at: u64| at.saturating_sub(now);
     let node = state.attempts.get(&attempt).map(|known| known.node);
     let mut known = Known { slot: node.map_or(u8::MAX, |node| node.0 as u8), ..Known::default() };
-    for ((_, lease), key) in &state.orphans {
-        if key.attempt == attempt {
+    for ((_, lease), orphan) in &state.orphans {
+        if orphan.key.attempt == attempt {
             known.orphans |= bit(names::number(lease));
         }
     }

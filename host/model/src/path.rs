@@ -229,7 +229,7 @@ pub fn unsettled(state: &Configuration) -> String {
         .filter(|node| !(node.ready && node.desired))
         .map(|node| format!("{} is {} and waits for {}", node.node, node.stage, node.waits_for))
         .collect();
-    words.extend(view.reaping.iter().map(|key| format!("{key} is being reaped")));
+    words.extend(view.reaping.iter().map(|reap| format!("{reap} is being reaped")));
     for held in state.world.resources.as_slice() {
         let known = state.form.known.get(usize::from(held.attempt)).copied().unwrap_or_default();
         if known.lease != held.number + 1 && known.orphans >> (held.number & 15) & 1 == 0 {

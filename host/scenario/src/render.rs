@@ -79,9 +79,13 @@ pub(crate) fn show(session: &Session) -> Vec<String> {
         }
         lines.push(text);
     }
-    for (title, entries) in [("reaping", &view.reaping), ("orphan", &view.orphans)] {
-        lines.extend(entries.iter().map(|entry| format!("{title} {entry}")));
+    lines.extend(view.reaping.iter().map(|reap| format!("reaping {}/{}/{}", view.run, reap.node, reap.attempt)));
+    for orphan in &view.orphans {
+        let (provider, lease, run) = (&orphan.provider, &orphan.lease, &view.run);
+        let destroying = if orphan.destroying { ", being destroyed" } else { "" };
+        lines.push(format!("orphan {provider} {lease} ({run}/{}/{}){destroying}", orphan.node, orphan.attempt));
     }
+    lines.extend(view.pauses.iter().map(|pause| pause.words.clone()));
     if stats.superseded + stats.late + stats.stale_decisions > 0 {
         let (superseded, late, stale) = (stats.superseded, stats.late, stats.stale_decisions);
         lines.push(format!("discarded: {superseded} superseded, {late} late, {stale} stale decisions"));
@@ -109,6 +113,15 @@ fn notice_text(notice: &Notice) -> String {
         Notice::Orphan { provider, lease, key } => format!("orphan {lease} at {provider} ({key})"),
         Notice::OrphanGone { provider, lease } => format!("orphan {lease} at {provider} is gone"),
         Notice::Reaping { provider, lease, key } => format!("reaping {lease} at {provider} ({key})"),
+        Notice::Paused { scope, only } => format!("paused {} of {}", only.label(), whole(scope)),
+        Notice::Resumed { scope, only } => format!("resumed {} of {}", only.label(), whole(scope)),
+        Notice::GuardTripped { guard, limit, group } => {
+            format!("guard {} of {limit} tripped for {}", guard.label(), whole(group))
+        }
     };
     text.replace(['\n', '\r'], " ")
+}
+
+fn whole(scope: &Option<String>) -> &str {
+    scope.as_deref().unwrap_or("the whole run")
 }

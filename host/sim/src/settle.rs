@@ -74,7 +74,7 @@ impl Sim<'_> {
                 format!("{} ({}, waits for {waits_for}{until})", node.node, node.stage)
             })
             .collect();
-        waits.extend(view.reaping.iter().map(|key| format!("{key} is being reaped")));
+        waits.extend(view.reaping.iter().map(|reap| format!("{reap} is being reaped")));
         waits.extend(self.leaked());
         if view.generation != view.observed_generation {
             waits.push(format!("generation {} is evaluated, {} is wanted", view.observed_generation, view.generation));

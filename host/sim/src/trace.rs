@@ -166,6 +166,7 @@ impl Trace {
             Input::Listed { provider, listing } => format!("list {provider} {}", self.listing(listing)),
             Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
             Input::PolicyChanged(policy) => settings(policy),
+            Input::Command(command) => format!("command {command}"),
             Input::DeciderChanged(_) => "decider changed".into(),
             Input::Restarted => "restarted".into(),
             Input::Resync => "resync".into(),

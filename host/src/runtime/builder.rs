@@ -253,5 +253,6 @@ fn empty(run: &str, now_ms: u64) -> View {
         nodes: Vec::new(),
         reaping: Vec::new(),
         orphans: Vec::new(),
+        pauses: Vec::new(),
     }
 }

@@ -151,6 +151,10 @@ fn node(name: &str) -> NodeView {
         waits_for: String::new(),
         until_ms: Some(5_000),
         error: None,
+        held: None,
+        held_since_ms: None,
+        pending: None,
+        next_at_ms: None,
     }
 }
 
@@ -164,6 +168,7 @@ fn view(nodes: Vec<NodeView>) -> View {
         nodes,
         reaping: Vec::new(),
         orphans: Vec::new(),
+        pauses: Vec::new(),
     }
 }
 

@@ -18,13 +18,17 @@ pub(crate) fn slot<'a>(trail: &'a Trail, name: &str) -> Option<&'a Slot> {
 
 /// All facts of a slot and of what holds it, always the same ones in the same order.
 pub(crate) fn facts(trail: &Trail, name: &str) -> Vec<(&'static str, String)> {
-    let slot = slot(trail, name);
+    facts_of(slot(trail, name), |at| since(trail.started_ms(), at))
+}
+
+/// As they are for any slot, with instants in these words; `-` stands for a fact that there is not.
+pub fn facts_of(slot: Option<&Slot>, words: impl Fn(u64) -> String) -> Vec<(&'static str, String)> {
     let node = slot.and_then(|slot| slot.node.as_ref());
     let retry = node.map(|node| &node.retry);
     let pending = node.and_then(|node| node.pending.as_ref());
     let doubt = retry.and_then(|retry| retry.ambiguous.as_ref());
     let failure = node.and_then(|node| node.failure.as_ref());
-    let at = |instant: Option<u64>| instant.map(|at| since(trail.started_ms(), at));
+    let at = |instant: Option<u64>| instant.map(&words);
     let text = |text: Option<&String>| text.cloned();
     let label = |label: Option<&'static str>| label.map(str::to_owned);
     let facts = [

@@ -4,13 +4,13 @@
 //! [`Words`] and [`text`] say records, instants and lengths of time in words, for whoever shows them.
 
 mod command;
-mod facts;
+pub mod facts;
 mod page;
 mod script;
 mod session;
 mod show;
 mod survey;
-mod table;
+pub mod table;
 mod tape;
 pub mod text;
 mod trail;
@@ -22,4 +22,4 @@ pub use script::{ScriptError, run};
 pub use session::{Answer, Session, StepError};
 pub use tape::{Scene, Tape};
 pub use trail::Trail;
-pub use words::{Words, verb};
+pub use words::{Words, became, ended, observed, verb};

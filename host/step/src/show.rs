@@ -218,10 +218,14 @@ pub(crate) fn nodes(scene: &Scene, wanted: Option<&str>, page: &mut Page) {
             chosen.len() - 2 * MOST_LINES
         ));
     }
-    for (what, all) in [("being destroyed", &view.reaping), ("nobody's", &view.orphans)] {
-        for one in all.iter().take(MOST_LINES) {
-            page.indented("  ", &format!("{what}: {one}"));
-        }
+    for reap in view.reaping.iter().take(MOST_LINES) {
+        page.indented("  ", &format!("being destroyed: {reap}"));
+    }
+    for orphan in view.orphans.iter().take(MOST_LINES) {
+        page.indented("  ", &format!("nobody's: {orphan}"));
+    }
+    for pause in view.pauses.iter().take(MOST_LINES) {
+        page.indented("  ", &pause.words);
     }
 }
 

@@ -50,7 +50,7 @@ fn id(rule: u8) -> &'static str {
 }
 
 /// Whether these are the rules of this program's table, in whatever order.
-pub(crate) fn is_ladder(rules: &[Rule]) -> bool {
+pub fn is_ladder(rules: &[Rule]) -> bool {
     let known = |(id, sentence): &(&str, &str)| rules.iter().any(|rule| rule.id == *id && rule.sentence == *sentence);
     rules.len() == RULES.len() && RULES.iter().all(known)
 }
@@ -66,13 +66,17 @@ fn allowed(row: &Row, column: Column) -> Option<Vec<&'static str>> {
 }
 
 /// What a row asks for, in one line: `wanted no; standing destroyed; …`.
-pub(crate) fn condition(row: &Row) -> String {
-    let columns = Column::ALL.iter().filter_map(|column| {
-        let words = allowed(row, *column)?;
-        Some(format!("{} {}", column.label().to_lowercase(), words.join("|")))
-    });
-    let columns: Vec<String> = columns.collect();
+pub fn condition(row: &Row) -> String {
+    let columns: Vec<String> = conditions(row).map(|(column, words)| format!("{column} {words}")).collect();
     if columns.is_empty() { "whatever no other row matches".into() } else { columns.join(", ") }
+}
+
+/// The columns in which a row asks for something, and the words it allows there.
+pub fn conditions(row: &Row) -> impl Iterator<Item = (String, String)> {
+    Column::ALL.iter().filter_map(|column| {
+        let words = allowed(row, *column)?;
+        Some((column.label().to_lowercase(), words.join("|")))
+    })
 }
 
 /// What a row decides.

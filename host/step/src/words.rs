@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use decider::{Plan, Rule, Verb};
 use engine::id::{AttemptId, Millis};
-use engine::io::{Done, Listing, Notice, Observation, OperationStatus, Output};
+use engine::io::{Done, Fault, Listing, Notice, Observation, OperationStatus, Output};
 use engine::state::ClusterState;
 use journal::{Answer, Entry, RecordedInput, SIMULATED};
 
@@ -93,42 +93,18 @@ impl Words<'_> {
                 format!("desired, generation {}: {groups}", shape.generation)
             }
             RecordedInput::Completed { id, result } => {
-                let result = match result {
-                    Ok(Done::Leased { lease, adopted }) => format!("leased {lease}{}", found(*adopted)),
-                    Ok(Done::Absent) => "absent from a complete listing".into(),
-                    Ok(Done::Found { endpoint }) => format!("at {endpoint}"),
-                    Ok(Done::Started { session, adopted }) => format!("started {session}{}", found(*adopted)),
-                    Ok(Done::Cancelled) => "cancelled".into(),
-                    Ok(Done::Destroyed) => "destroyed".into(),
-                    Err(fault) => format!("failed: {fault}"),
-                };
-                format!("{} operation {id}: {result}", self.who(id.attempt))
+                format!("{} operation {id}: {}", self.who(id.attempt), ended(result))
             }
             RecordedInput::Answered { id, status } => {
-                let status = match status {
-                    OperationStatus::Completed => "its result is on its way",
-                    OperationStatus::Ambiguous => "given up; it may have happened",
-                };
-                format!("{} operation {id}: {status}", self.who(id.attempt))
+                format!("{} operation {id}: {}", self.who(id.attempt), became(*status))
             }
             RecordedInput::Observed { attempt, observation } => {
-                let observed = match observation {
-                    Observation::Progress(progress) => format!("progress: {}", progress.label()),
-                    Observation::Output(line) => format!("says {line:?}"),
-                    Observation::Joined => "joined".into(),
-                    Observation::Failed { progress, reason, permanent } => {
-                        let good = if *permanent { ", for good" } else { "" };
-                        format!("{}{good}: {reason}", progress.label())
-                    }
-                    Observation::Closed { exit } => {
-                        format!("closed: {}", exit.as_deref().unwrap_or("nothing is known of its end"))
-                    }
-                };
-                format!("{} {observed}", self.who(*attempt))
+                format!("{} {}", self.who(*attempt), observed(observation))
             }
             RecordedInput::Listed { provider, listing } => format!("listing of {provider}: {}", resources(listing)),
             RecordedInput::Adopt { provider, listing } => format!("adopted from {provider}: {}", resources(listing)),
             RecordedInput::PolicyChanged(_) => "the settings changed".into(),
+            RecordedInput::Command(command) => format!("order: {command}"),
             RecordedInput::DeciderChanged(identity) => format!("another decider: {}", short(&identity.digest)),
             RecordedInput::Restarted => "the host started again".into(),
             RecordedInput::Tick => "tick".into(),
@@ -189,7 +165,51 @@ fn said(notice: &Notice) -> String {
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} {lease} of the retired {key} appeared and is being destroyed")
         }
+        Notice::Paused { scope, only } => format!("{} of {} is paused", only.label(), whole(scope)),
+        Notice::Resumed { scope, only } => format!("{} of {} is resumed", only.label(), whole(scope)),
+        Notice::GuardTripped { guard, limit, group } => {
+            format!("the guard {} ({limit}) pauses {}", guard.label(), whole(group))
+        }
     }
+}
+
+/// How an operation ended.
+pub fn ended(result: &Result<Done, Fault>) -> String {
+    match result {
+        Ok(Done::Leased { lease, adopted }) => format!("leased {lease}{}", found(*adopted)),
+        Ok(Done::Absent) => "absent from a complete listing".into(),
+        Ok(Done::Found { endpoint }) => format!("at {endpoint}"),
+        Ok(Done::Started { session, adopted }) => format!("started {session}{}", found(*adopted)),
+        Ok(Done::Cancelled) => "cancelled".into(),
+        Ok(Done::Destroyed) => "destroyed".into(),
+        Err(fault) => format!("failed: {fault}"),
+    }
+}
+
+/// What the executor says of an operation.
+pub fn became(status: OperationStatus) -> &'static str {
+    match status {
+        OperationStatus::Completed => "its result is on its way",
+        OperationStatus::Ambiguous => "given up; it may have happened",
+    }
+}
+
+/// What a bootstrap session reported.
+pub fn observed(observation: &Observation) -> String {
+    match observation {
+        Observation::Progress(progress) => format!("progress: {}", progress.label()),
+        Observation::Output(line) => format!("says {line:?}"),
+        Observation::Joined => "joined".into(),
+        Observation::Failed { progress, reason, permanent } => {
+            let good = if *permanent { ", for good" } else { "" };
+            format!("{}{good}: {reason}", progress.label())
+        }
+        Observation::Closed { exit } => format!("closed: {}", exit.as_deref().unwrap_or("nothing is known of its end")),
+    }
+}
+
+fn whole(scope: &Option<String>) -> &str {
+    scope.as_deref().unwrap_or("the whole run")
 }
 
 /// A verb's name.

@@ -135,7 +135,7 @@ impl Show<'_> {
                 RecordedInput::Completed { id, .. } | RecordedInput::Answered { id, .. } => of(id.attempt),
                 RecordedInput::Observed { attempt, .. } => of(*attempt),
                 RecordedInput::Listed { listing, .. } | RecordedInput::Adopt { listing, .. } => listed(listing),
-                RecordedInput::DeciderChanged(_) | RecordedInput::Restarted => true,
+                RecordedInput::DeciderChanged(_) | RecordedInput::Restarted | RecordedInput::Command(_) => true,
                 RecordedInput::PolicyChanged(_) | RecordedInput::Tick | RecordedInput::Resync => false,
             },
         }

@@ -368,7 +368,17 @@ fn notice_text(notice: &Notice) -> String {
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} holds {lease} of the retired attempt {key}: removing it")
         }
+        Notice::Paused { scope, only } => format!("paused: {} of {}", only.label(), whole(scope)),
+        Notice::Resumed { scope, only } => format!("resumed: {} of {}", only.label(), whole(scope)),
+        Notice::GuardTripped { guard, limit, group } => {
+            let (guard, group) = (guard.label(), whole(group));
+            format!("the guard {guard} ({limit}) is breached: {group} waits until somebody resumes")
+        }
     }
+}
+
+fn whole(scope: &Option<String>) -> &str {
+    scope.as_deref().unwrap_or("the whole run")
 }
 
 fn counted(nodes: usize) -> String {

@@ -1,0 +1,71 @@
+//! Whether all is well, and what is wrong.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the daemon finds when it looks at itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnosis {
+    /// `homeostat.diagnosis/v1`.
+    pub schema: String,
+    /// State directory, store, decider, backends, clock.
+    pub checks: Vec<Check>,
+}
+
+/// One look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// At what.
+    pub name: String,
+    /// How it is.
+    pub verdict: Verdict,
+    /// In a line.
+    pub text: String,
+    /// What to do about it; empty when nothing.
+    pub remedy: String,
+}
+
+/// How it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// It works, and will not for ever.
+    Warning,
+    /// It does not work.
+    Bad,
+}
+
+/// What is known of the fleet, to be put somewhere else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Export {
+    /// `homeostat.snapshot/v1`.
+    pub schema: String,
+    /// The run.
+    pub run: String,
+    /// When.
+    pub at_ms: u64,
+    /// The journal's next record and the hash before it, so that it is known what this covers.
+    pub next_seq: u64,
+    /// That hash, in hexadecimal digits.
+    pub hash: String,
+    /// The driver's checkpoint.
+    #[schemars(with = "serde_json::Value")]
+    pub checkpoint: serde_json::Value,
+}
+
+/// Why something was not answered (RFC 9457, `application/problem+json`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// What kind, such as `urn:homeostat:guard`: `unauthorized`, `forbidden`, `guard`, `not-found`, `method`, `conflict`, `too-large`,
+    /// `type`, `invalid`, `rate`, `unavailable`, `failed`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// In a few words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// In a line, with the value that is wrong.
+    pub detail: String,
+}

@@ -1,0 +1,258 @@
+//! Pauses (SPEC 10): what an operator, or a guard, holds back below the decider. What is held is decided as ever and not
+//! carried out; what is already on its way is folded as ever.
+
+use std::fmt;
+
+use decider::{Intent, OperationKind, Verb};
+use serde::{Deserialize, Serialize};
+
+use crate::driver::Driver;
+use crate::guard::Guard;
+use crate::id::{Millis, NodeId};
+use crate::io::{Notice, Promise};
+
+/// Which effects a pause holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Only {
+    /// Every effect; what merely records what has happened goes on.
+    All,
+    /// What makes something new.
+    Create,
+    /// What ends something: deletions, their clean-up, reaps, destroys of orphans.
+    Destroy,
+}
+
+impl Only {
+    /// Its name in commands.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Only::All => "all",
+            Only::Create => "create",
+            Only::Destroy => "destroy",
+        }
+    }
+
+    /// Whether it holds such an effect.
+    pub fn covers(self, effect: Effect) -> bool {
+        match self {
+            Only::All => true,
+            Only::Create => effect == Effect::Create,
+            Only::Destroy => effect == Effect::Destroy,
+        }
+    }
+}
+
+/// What a decision does to the world outside, as far as pauses tell effects apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// It makes something new, or begins an attempt that will.
+    Create,
+    /// It ends something, or serves a clean-up.
+    Destroy,
+    /// It looks, or boots what is there.
+    Other,
+}
+
+impl Effect {
+    /// Its name.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Effect::Create => "create",
+            Effect::Destroy => "destroy",
+            Effect::Other => "operation",
+        }
+    }
+}
+
+/// Who paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// A person.
+    Operator,
+    /// A guard that was breached.
+    Guard {
+        /// Which.
+        guard: Guard,
+        /// What it allows.
+        limit: u32,
+        /// What would have been.
+        value: u32,
+    },
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            By::Operator => f.write_str("an operator"),
+            By::Guard { guard, limit, value } => write!(f, "the guard {} ({value} of {limit})", guard.label()),
+        }
+    }
+}
+
+/// Effects are held until a person resumes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// The group; `None` for the whole run.
+    pub scope: Option<String>,
+    /// Which effects.
+    pub only: Only,
+    /// Since when.
+    pub since_ms: Millis,
+    /// Who paused.
+    pub by: By,
+}
+
+impl Pause {
+    /// Whether it holds such an effect for a group's slots.
+    pub fn holds(&self, group: &str, effect: Effect) -> bool {
+        self.scope.as_deref().is_none_or(|scope| scope == group) && self.only.covers(effect)
+    }
+
+    /// The command that ends it.
+    pub fn resume(&self) -> String {
+        let scope = self.scope.as_deref().map(|scope| format!(" {scope}")).unwrap_or_default();
+        match self.only {
+            Only::All => format!("homeostat resume{scope}"),
+            only => format!("homeostat resume{scope} --only {}", only.label()),
+        }
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scope = self.scope.as_deref().map(|scope| format!(" of {scope}")).unwrap_or_default();
+        write!(f, "paused: {}{scope}, by {}; `{}` ends it", self.only.label(), self.by, self.resume())
+    }
+}
+
+/// A decision that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// What it would have done.
+    pub effect: Effect,
+    /// What holds it.
+    pub by: HeldBy,
+    /// Since when.
+    pub since_ms: Millis,
+}
+
+/// What holds a decision back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldBy {
+    /// A pause, until a person resumes.
+    Pause(Pause),
+    /// As many resources live as may; ends by itself when one goes.
+    LiveResources {
+        /// How many may.
+        limit: u32,
+        /// How many do.
+        value: u32,
+    },
+    /// Another resource with the attempt's label is being destroyed; ends with its result (S2).
+    Twin,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.by {
+            HeldBy::Pause(pause) => write!(f, "{pause}"),
+            HeldBy::LiveResources { limit, value } => {
+                write!(f, "guard {}: {value} of {limit}", Guard::LiveResources.label())
+            }
+            HeldBy::Twin => f.write_str("another resource with its label is being destroyed"),
+        }
+    }
+}
+
+/// The group in a slot's name.
+pub(crate) fn group_of(slot: &str) -> &str {
+    slot.rsplit_once('-').map_or(slot, |(group, _)| group)
+}
+
+impl Driver {
+    /// The first pause that holds such an effect for a group's slots.
+    pub(crate) fn pause_on(&self, group: &str, effect: Effect) -> Option<&Pause> {
+        self.state.pauses.iter().find(|pause| pause.holds(group, effect))
+    }
+
+    /// What a decision would do outside; `None` for bookkeeping, which no pause holds.
+    pub(crate) fn effect(&self, node: NodeId, verb: Verb) -> Option<Effect> {
+        let held = self.state.slot(node).and_then(|slot| slot.node.as_ref());
+        let deleting = held.is_some_and(|held| held.intent == Intent::Deleting);
+        // Looking for the label of a create in doubt makes nothing.
+        let looks = || {
+            let doubt = held.is_some_and(|held| held.doubt() == Some(OperationKind::CreateLease));
+            let template = held.and_then(|held| self.state.templates.get(held.template.0 as usize));
+            let promise = template.and_then(|template| self.providers.get(&template.provider));
+            doubt && matches!(promise, Some(Promise::Windowed { .. }))
+        };
+        match verb {
+            Verb::Hold | Verb::Reap | Verb::MarkDestroyed | Verb::ConvergenceObserved => None,
+            Verb::Insert | Verb::Restart => Some(Effect::Create),
+            Verb::BeginDelete | Verb::CancelBootstrap | Verb::DestroyLease => Some(Effect::Destroy),
+            Verb::LookupEndpoint => Some(Effect::Other),
+            Verb::CreateLease if looks() => Some(Effect::Other),
+            // R6: the repetition that serves a clean-up is part of it.
+            Verb::CreateLease | Verb::StartBootstrap if deleting => Some(Effect::Destroy),
+            Verb::CreateLease => Some(Effect::Create),
+            Verb::StartBootstrap => Some(Effect::Other),
+        }
+    }
+
+    /// An operator pauses.
+    pub(crate) fn pause(&mut self, scope: Option<String>, only: Only) {
+        let ours = |pause: &Pause| pause.scope == scope && pause.by == By::Operator;
+        let covered = |pause: &Pause| ours(pause) && (pause.only == only || pause.only == Only::All);
+        if self.state.pauses.iter().any(covered) {
+            return;
+        }
+        if only == Only::All {
+            self.state.pauses.retain(|pause| !ours(pause));
+        }
+        let pause = Pause { scope: scope.clone(), only, since_ms: self.now, by: By::Operator };
+        self.state.pauses.push(pause);
+        self.notice(Notice::Paused { scope, only });
+        // Each node is to say what holds it.
+        self.queued = true;
+    }
+
+    /// A person lets go on what is paused in exactly this scope. A pause of everything from which a part is taken leaves the
+    /// other part. A guard whose pause ends gives its whole allowance anew.
+    pub(crate) fn resume(&mut self, scope: Option<String>, only: Only) {
+        let mut ended = Vec::new();
+        let mut left = Vec::new();
+        for pause in std::mem::take(&mut self.state.pauses) {
+            match (pause.scope == scope, pause.only, only) {
+                (false, ..) => left.push(pause),
+                (true, _, Only::All) => ended.push(pause),
+                (true, Only::All, Only::Create) => left.push(Pause { only: Only::Destroy, ..pause }),
+                (true, Only::All, Only::Destroy) => left.push(Pause { only: Only::Create, ..pause }),
+                (true, paused, resumed) if paused == resumed => ended.push(pause),
+                (true, ..) => left.push(pause),
+            }
+        }
+        self.state.pauses = left;
+        for pause in ended {
+            if let By::Guard { guard, .. } = pause.by {
+                self.allow_anew(guard, pause.scope.as_deref());
+            }
+        }
+        self.notice(Notice::Resumed { scope, only });
+        self.queued = true;
+    }
+
+    /// A decision is not carried out: the slot says why.
+    pub(crate) fn hold_back(&mut self, node: NodeId, earlier: Option<Held>, held: Held) {
+        let Some(slot) = self.slot_mut(node) else { return };
+        let same = |known: &Held| known.effect == held.effect && !matches!(known.by, HeldBy::Pause(_));
+        let since_ms = match (&held.by, earlier.filter(same)) {
+            (HeldBy::LiveResources { .. } | HeldBy::Twin, Some(known)) => known.since_ms,
+            _ => held.since_ms,
+        };
+        slot.held = Some(Held { since_ms, ..held });
+    }
+}
