@@ -368,6 +368,13 @@ fn notice_text(notice: &Notice) -> String {
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} holds {lease} of the retired attempt {key}: removing it")
         }
+        Notice::StateIsOlder { orphans } => format!(
+            "the state is older than the world, or was lost: {orphans} resources of this run are there that it has never \
+             heard of. Nothing new is made until they are adopted or destroyed, or somebody resumes"
+        ),
+        Notice::Missing { provider, node, attempt, lease } => {
+            format!("{provider} does not show {lease} of {node} ({attempt}); nothing follows from that by itself")
+        }
         Notice::Paused { scope, only } => format!("paused: {} of {}", only.label(), whole(scope)),
         Notice::Resumed { scope, only } => format!("resumed: {} of {}", only.label(), whole(scope)),
         Notice::GuardTripped { guard, limit, group } => {
