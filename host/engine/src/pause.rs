@@ -94,7 +94,9 @@ impl fmt::Display for By {
         match self {
             By::Operator => f.write_str("an operator"),
             By::Guard { guard, limit, value } => write!(f, "the guard {} ({value} of {limit})", guard.label()),
-            By::Start { orphans } => write!(f, "the start, which found {orphans} orphans that its state never heard of"),
+            By::Start { orphans } => {
+                write!(f, "the start, which found {orphans} orphans that its state never heard of")
+            }
         }
     }
 }

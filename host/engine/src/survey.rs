@@ -44,7 +44,7 @@ impl Driver {
             let Some(node) = &slot.node else { continue };
             let Some(lease) = node.lease.as_ref().filter(|_| node.climbs() && node.stage.is_ready()) else { continue };
             let template = self.state.templates.get(node.template.0 as usize);
-            if template.is_some_and(|template| template.provider == provider) && !shown.contains(lease)            {
+            if template.is_some_and(|template| template.provider == provider) && !shown.contains(lease) {
                 missing.push((slot.name.clone(), node.attempt, lease.clone()));
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::driver::DriverConfig;
 use engine::policy::Policy;
@@ -24,6 +25,8 @@ use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJourna
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
+/// How long a start waits until the sessions of an earlier one are listened to again.
+const HEARD_LIMIT: Duration = Duration::from_secs(5);
 /// Events a slow listener may fall behind.
 const BROADCAST: usize = 4_096;
 
@@ -166,7 +169,7 @@ impl HostBuilder {
         }
         let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
         let clock = self.clock.unwrap_or_else(Clock::system);
-        let mut config = DriverConfig {
+        let config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
@@ -185,7 +188,7 @@ impl HostBuilder {
         };
         let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
             State::Store(store) => {
-                let (history, begun) = begin.with_store(store, &mut config, &*decider).await?;
+                let (history, begun) = begin.with_store(store, &config, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
             State::Memory => {
@@ -197,8 +200,7 @@ impl HostBuilder {
                 begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
             }
         };
-        let Begun { driver, inputs, sessions, list_now, clock } = begun;
-        let names: Vec<String> = self.backends.keys().cloned().collect();
+        let Begun { driver, inputs, sessions, clock } = begun;
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
         let (event_sender, _) = broadcast::channel(BROADCAST);
         let (commands, waiting) = mpsc::channel(16);
@@ -218,15 +220,7 @@ impl HostBuilder {
         for input in inputs {
             runtime.step(input)?;
         }
-        for session in sessions {
-            executor.listen(session);
-        }
-        if list_now {
-            // The boot join: what the state does not know, and what landed meanwhile.
-            for name in &names {
-                executor.list(name, &self.run);
-            }
-        }
+        let heard: Vec<_> = sessions.into_iter().map(|session| executor.listen(session)).collect();
         match self.shape {
             Some((shape, Numbered::ByCaller)) => runtime.desire(shape)?,
             Some((shape, Numbered::ByHost)) => runtime.number_and_desire(shape)?,
@@ -238,6 +232,14 @@ impl HostBuilder {
             // Nobody may be waiting.
             let _ = outcome_sender.send(Some(ended));
         });
+        // Whoever starts it sees nodes that are there, or are said to be gone. One backend that hangs keeps nobody for long.
+        let all = async {
+            for one in heard {
+                // One that failed said so itself.
+                let _ = one.await;
+            }
+        };
+        let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
         Ok(HostHandle { commands, views, events: event_sender, outcome })
     }
 }

@@ -168,8 +168,12 @@ fn said(notice: &Notice) -> String {
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} {lease} of the retired {key} appeared and is being destroyed")
         }
-        Notice::StateIsOlder { orphans } => format!("the state is older than {orphans} orphans: creates wait for a person"),
-        Notice::Missing { provider, node, attempt, lease } => format!("{node} {attempt}: {lease} is missing at {provider}"),
+        Notice::StateIsOlder { orphans } => {
+            format!("the state is older than {orphans} orphans: creates wait for a person")
+        }
+        Notice::Missing { provider, node, attempt, lease } => {
+            format!("{node} {attempt}: {lease} is missing at {provider}")
+        }
         Notice::Paused { scope, only } => format!("{} of {} is paused", only.label(), whole(scope)),
         Notice::Resumed { scope, only } => format!("{} of {} is resumed", only.label(), whole(scope)),
         Notice::GuardTripped { guard, limit, group } => {

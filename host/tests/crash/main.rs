@@ -3,8 +3,13 @@
 //! says (S1–S10, L1–L4).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod damage;
+mod disk;
 #[allow(dead_code)]
 #[path = "../up/fixture.rs"]
 mod fixture;
 mod lab;
+mod load;
+mod older;
 mod points;
+mod thousand;
