@@ -123,7 +123,7 @@ fn s1(step: &Changed<'_>, found: &mut Found) {
 fn ordered<'a>(state: &'a ClusterState, operation: &crate::io::Operation) -> Option<&'a Reap> {
     let Request::DestroyLease { lease } = &operation.request else { return None };
     let orphan = state.orphans.get(&(operation.provider.clone(), lease.clone()))?;
-    orphan.destroying.as_ref().filter(|reap| reap.lease == *lease && reap.key == operation.key)
+    orphan.destroying.as_deref().filter(|reap| reap.lease == *lease && reap.key == operation.key)
 }
 
 /// S2: at most one pending operation a node; at most one running an attempt.

@@ -129,7 +129,7 @@ impl Driver {
     pub(crate) fn destroy_orphan(&mut self, provider: String, lease: LeaseId) {
         let Some(orphan) = self.state.orphans.get_mut(&(provider.clone(), lease.clone())) else { return };
         if orphan.destroying.is_none() {
-            orphan.destroying = Some(Reap::new(&provider, &lease, &orphan.key));
+            orphan.destroying = Some(Box::new(Reap::new(&provider, &lease, &orphan.key)));
             let attempt = orphan.key.attempt;
             // A later attempt must not have operations, or a key, that this one has had.
             if attempt.0 <= MAX_ADOPTED {

@@ -8,6 +8,7 @@ mod exit;
 mod forecast;
 mod interrupt;
 mod journal;
+mod keep;
 mod plan;
 mod replay;
 mod schema;

@@ -66,13 +66,16 @@ impl Begin<'_> {
     pub async fn with_store(
         self,
         store: Box<dyn Store>,
+        copy: Option<JournalFile>,
         config: &DriverConfig,
+        // The settings come with the declaration, if it is a new one.
+        declared: bool,
         decider: &dyn Decider,
     ) -> Result<(History, Begun), HostError> {
         let now_ms = self.clock.now_ms();
         let listings = self.listings(&config.run).await?;
         let surveyed = listings.into_iter().map(|(provider, listing)| Input::Surveyed { provider, listing });
-        let (history, known) = Durable::open(store, config, &decider.description(), now_ms)?;
+        let (history, known) = Durable::open(store, copy, config, &decider.description(), now_ms)?;
         let history = History::Store(history);
         let Some(driver) = known else {
             let driver = Driver::new(config.clone()).map_err(driver_error)?;
@@ -91,7 +94,7 @@ impl Begin<'_> {
         if *driver.decider() != config.decider {
             inputs.push(Input::DeciderChanged(config.decider.clone()));
         }
-        if *driver.policy() != config.policy {
+        if *driver.policy() != config.policy && !declared {
             inputs.push(Input::PolicyChanged(config.policy));
         }
         inputs.extend(surveyed);

@@ -5,18 +5,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::metrics::Metrics;
 use engine::driver::DriverConfig;
+use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
+use inspect::DecisionLog;
 use store::Store;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::adopt::{Begin, Begun};
 use super::changes::Publisher;
+use super::declare::Declaration;
 use super::handle::{HostHandle, Outcome};
+use super::instruments::Instruments;
 use super::select::{Parts, Runtime};
-use super::{HostError, Intervals};
+use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
@@ -42,13 +47,15 @@ pub struct HostBuilder {
     watcher: Option<OutputWatcher>,
     state: State,
     history: Option<JournalFile>,
-    shape: Option<(ClusterShape, Numbered)>,
+    first: First,
+    instruments: Instruments,
 }
 
-/// Who numbers the generations of the first shape.
-enum Numbered {
-    ByCaller,
-    ByHost,
+/// What is wanted first.
+enum First {
+    None,
+    Shape(ClusterShape),
+    Declared(Declaration),
 }
 
 enum State {
@@ -71,7 +78,8 @@ impl HostBuilder {
             watcher: None,
             state: State::Memory,
             history: None,
-            shape: None,
+            first: First::None,
+            instruments: Instruments::default(),
         }
     }
 
@@ -109,14 +117,15 @@ impl HostBuilder {
 
     /// The first shape; more come through [`HostHandle::update_shape`].
     pub fn shape(mut self, shape: ClusterShape) -> Self {
-        self.shape = Some((shape, Numbered::ByCaller));
+        self.first = First::Shape(shape);
         self
     }
 
-    /// As [`HostBuilder::shape`], for content that nobody counts, such as a file's: where the state knows other content, it
-    /// gets the next generation (SPEC 2).
-    pub fn shape_to_number(mut self, shape: ClusterShape) -> Self {
-        self.shape = Some((shape, Numbered::ByHost));
+    /// A first shape with its settings, from somewhere that is read again and again, such as a file. Where the state has
+    /// taken it over before, what was changed since stands (see [`HostHandle::declare`]).
+    pub fn declare(mut self, declared: Declaration) -> Self {
+        self.policy = declared.policy;
+        self.first = First::Declared(declared);
         self
     }
 
@@ -140,9 +149,21 @@ impl HostBuilder {
         self
     }
 
-    /// Records all that the driver folds and decides, to be replayed (SPEC 12).
+    /// Records all that the driver folds and decides, to be replayed (SPEC 12). With a store it is a copy of what that keeps.
     pub fn history(mut self, file: JournalFile) -> Self {
         self.history = Some(file);
+        self
+    }
+
+    /// Keeps what was decided lately, with its facts, for whoever shows it.
+    pub fn decisions(mut self, log: Arc<DecisionLog>) -> Self {
+        self.instruments.keep_decisions(log);
+        self
+    }
+
+    /// Counts and measures what the host does.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.instruments.keep_metrics(metrics);
         self
     }
 
@@ -188,7 +209,8 @@ impl HostBuilder {
         };
         let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
             State::Store(store) => {
-                let (history, begun) = begin.with_store(store, &config, &*decider).await?;
+                let settled = matches!(self.first, First::Declared(_));
+                let (history, begun) = begin.with_store(store, self.history, &config, settled, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
             State::Memory => {
@@ -202,8 +224,8 @@ impl HostBuilder {
         };
         let Begun { driver, inputs, sessions, clock } = begun;
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
-        let (event_sender, _) = broadcast::channel(BROADCAST);
-        let (commands, waiting) = mpsc::channel(16);
+        let (event_sender, mut early) = broadcast::channel(BROADCAST);
+        let (asks, waiting) = mpsc::channel(16);
         let mut runtime = Runtime::new(Parts {
             driver,
             executor: executor.clone(),
@@ -213,18 +235,25 @@ impl HostBuilder {
             clock,
             intervals: self.intervals,
             backends: self.backends,
-            commands: waiting,
+            asks: waiting,
             events,
             publisher: Publisher::new(view_sender, event_sender.clone()),
+            instruments: self.instruments,
         });
         for input in inputs {
             runtime.step(input)?;
         }
         let heard: Vec<_> = sessions.into_iter().map(|session| executor.listen(session)).collect();
-        match self.shape {
-            Some((shape, Numbered::ByCaller)) => runtime.desire(shape)?,
-            Some((shape, Numbered::ByHost)) => runtime.number_and_desire(shape)?,
-            None => {}
+        // What was said until here nobody could hear.
+        let opening = std::iter::from_fn(|| early.try_recv().ok());
+        let opening =
+            opening.filter_map(|event| if let HostEvent::Notice(notice) = event { Some(notice) } else { None });
+        let opening: Arc<[Notice]> = opening.collect();
+        drop(early);
+        match self.first {
+            First::Shape(shape) => runtime.desire(shape)?,
+            First::Declared(declared) => drop(runtime.declare(declared)?),
+            First::None => {}
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
         tokio::spawn(async move {
@@ -240,7 +269,7 @@ impl HostBuilder {
             }
         };
         let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
-        Ok(HostHandle { commands, views, events: event_sender, outcome })
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening })
     }
 }
 

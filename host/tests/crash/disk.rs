@@ -104,7 +104,8 @@ fn a_disk_that_cannot_be_written_is_refused_before_anything_is_done() {
     signal(daemon.pid(), Signal::TERM);
     assert_eq!(daemon.ended().0, 0);
     let (held, running) = (leases(&place), processes(&place));
-    // Their logs are open for writing; so it is the mount, not the file system, that is made read-only.
+    // Their logs are open for writing; so it is a mount over the file system, not the file system, that is made read-only.
+    run(&["mount", "--bind", &place.state().display().to_string()], &place.state()).unwrap();
     small.remount("bind,ro");
     let mut daemon = place.daemon();
     let (code, _) = daemon.ended();
@@ -112,7 +113,7 @@ fn a_disk_that_cannot_be_written_is_refused_before_anything_is_done() {
     let said = daemon.errors();
     assert!(said.contains("read-only") && said.contains(&place.state().display().to_string()), "{said}");
     assert_eq!((leases(&place), processes(&place)), (held, running));
-    small.remount("bind,rw");
+    run(&["umount"], &place.state()).unwrap();
     let mut daemon = place.daemon();
     daemon.converged(0);
     place.write(&of(0));

@@ -5,6 +5,7 @@ mod event;
 mod health;
 mod node;
 mod status;
+mod watch;
 
 pub use command::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest};
 pub use event::{
@@ -13,3 +14,4 @@ pub use event::{
 pub use health::{Check, Diagnosis, Export, Problem, Verdict};
 pub use node::{Explanation, Fact, NodeDetail, Operation, RuleRow, TemplateView};
 pub use status::{DeciderStatus, GroupStatus, Node, Orphan, Pause, Reaping, Status};
+pub use watch::{DecisionsQuery, End, Relist, WatchQuery};

@@ -39,7 +39,7 @@ impl Inner {
         }
     }
 
-    fn name(&self, key: &ExternalKey, lease: &LeaseId) -> Result<String, Fault> {
+    pub(super) fn name(&self, key: &ExternalKey, lease: &LeaseId) -> Result<String, Fault> {
         match lease::name_of(key) {
             Some(name) if name == *lease => Ok(name),
             _ => Err(Fault::permanent(format!("lease {lease:?} is not that of {key}"))),
@@ -61,7 +61,7 @@ impl Inner {
         }
     }
 
-    fn marker_or_gone(&self, name: &str, key: &ExternalKey) -> Result<Box<Marker>, Fault> {
+    pub(super) fn marker_or_gone(&self, name: &str, key: &ExternalKey) -> Result<Box<Marker>, Fault> {
         let gone = || Fault::retryable(format!("{} is gone", self.leases.join(name).display()));
         self.marker(name, key)?.ok_or_else(gone)
     }
@@ -387,7 +387,9 @@ async fn stop_session(state: &mut LeaseState) {
 }
 
 /// File-system work, off the runtime's threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Fault::Ambiguous { reason: format!("the work was cut off: {error}") }))

@@ -1,0 +1,1 @@
+//! What the documentation and the board name exists, and what exists is documented.
