@@ -212,6 +212,7 @@ impl Driver {
                     by: match pause.by {
                         By::Operator => "operator",
                         By::Guard { guard, .. } => guard.label(),
+                        By::Start { .. } => "start",
                     },
                     since_ms: pause.since_ms,
                     words: pause.to_string(),

@@ -159,7 +159,7 @@ fn collect(
                 RecordedInput::PolicyChanged(_) => add("settings", None, None, words()),
                 RecordedInput::DeciderChanged(_) => add("decider", None, None, words()),
                 RecordedInput::Restarted => add("restart", None, None, words()),
-                RecordedInput::Adopt { .. } => add("listing", None, None, words()),
+                RecordedInput::Adopt { .. } | RecordedInput::Surveyed { .. } => add("listing", None, None, words()),
                 RecordedInput::Listed { .. } | RecordedInput::Tick | RecordedInput::Resync => {}
             }
         }

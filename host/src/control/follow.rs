@@ -13,6 +13,10 @@ pub(super) async fn follow(desk: Desk) {
     let mut views = desk.host.watch();
     let mut events = desk.host.events();
     let clock = Clock::system();
+    for said in desk.host.opening() {
+        let (level, text) = crate::view::notice(said);
+        desk.feed.say(clock.now_ms(), What::Notice { level: level.into(), text });
+    }
     loop {
         tokio::select! {
             changed = views.changed() => {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::metrics::Metrics;
 use engine::driver::DriverConfig;
+use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
@@ -19,7 +21,7 @@ use super::declare::Declaration;
 use super::handle::{HostHandle, Outcome};
 use super::instruments::Instruments;
 use super::select::{Parts, Runtime};
-use super::{HostError, Intervals};
+use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
@@ -28,6 +30,8 @@ use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJourna
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
+/// How long a start waits until the sessions of an earlier one are listened to again.
+const HEARD_LIMIT: Duration = Duration::from_secs(5);
 /// Events a slow listener may fall behind.
 const BROADCAST: usize = 4_096;
 
@@ -186,7 +190,7 @@ impl HostBuilder {
         }
         let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
         let clock = self.clock.unwrap_or_else(Clock::system);
-        let mut config = DriverConfig {
+        let config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
@@ -206,7 +210,7 @@ impl HostBuilder {
         let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
             State::Store(store) => {
                 let settled = matches!(self.first, First::Declared(_));
-                let (history, begun) = begin.with_store(store, self.history, &mut config, settled, &*decider).await?;
+                let (history, begun) = begin.with_store(store, self.history, &config, settled, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
             State::Memory => {
@@ -218,10 +222,9 @@ impl HostBuilder {
                 begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
             }
         };
-        let Begun { driver, inputs, sessions, list_now, clock } = begun;
-        let names: Vec<String> = self.backends.keys().cloned().collect();
+        let Begun { driver, inputs, sessions, clock } = begun;
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
-        let (event_sender, _) = broadcast::channel(BROADCAST);
+        let (event_sender, mut early) = broadcast::channel(BROADCAST);
         let (asks, waiting) = mpsc::channel(16);
         let mut runtime = Runtime::new(Parts {
             driver,
@@ -240,15 +243,13 @@ impl HostBuilder {
         for input in inputs {
             runtime.step(input)?;
         }
-        for session in sessions {
-            executor.listen(session);
-        }
-        if list_now {
-            // The boot join: what the state does not know, and what landed meanwhile.
-            for name in &names {
-                executor.list(name, &self.run);
-            }
-        }
+        let heard: Vec<_> = sessions.into_iter().map(|session| executor.listen(session)).collect();
+        // What was said until here nobody could hear.
+        let opening = std::iter::from_fn(|| early.try_recv().ok());
+        let opening =
+            opening.filter_map(|event| if let HostEvent::Notice(notice) = event { Some(notice) } else { None });
+        let opening: Arc<[Notice]> = opening.collect();
+        drop(early);
         match self.first {
             First::Shape(shape) => runtime.desire(shape)?,
             First::Declared(declared) => drop(runtime.declare(declared)?),
@@ -260,7 +261,15 @@ impl HostBuilder {
             // Nobody may be waiting.
             let _ = outcome_sender.send(Some(ended));
         });
-        Ok(HostHandle { asks, views, events: event_sender, outcome })
+        // Whoever starts it sees nodes that are there, or are said to be gone. One backend that hangs keeps nobody for long.
+        let all = async {
+            for one in heard {
+                // One that failed said so itself.
+                let _ = one.await;
+            }
+        };
+        let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use engine::command::Consequences;
 use engine::driver::Driver;
 use engine::id::OperationId;
+use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
@@ -74,6 +75,7 @@ pub struct HostHandle {
     pub(super) views: watch::Receiver<Arc<View>>,
     pub(super) events: broadcast::Sender<HostEvent>,
     pub(super) outcome: watch::Receiver<Outcome>,
+    pub(super) opening: Arc<[Notice]>,
 }
 
 impl HostHandle {
@@ -247,6 +249,11 @@ impl HostHandle {
     /// The fleet as it changes: always the latest view; those in between may be skipped.
     pub fn watch(&self) -> watch::Receiver<Arc<View>> {
         self.views.clone()
+    }
+
+    /// What there was to say before anybody could listen: what the start found.
+    pub fn opening(&self) -> &[Notice] {
+        &self.opening
     }
 
     /// What happens from now on, one by one. A reader that falls behind is told how much it missed.

@@ -28,6 +28,20 @@ pub fn notice(notice: &Notice) -> (&'static str, String) {
         Notice::Reaping { provider, lease, key } => {
             ("warning", format!("{provider} holds {lease} of the retired attempt {key}: removing it"))
         }
+        Notice::StateIsOlder { orphans } => {
+            let text = format!(
+                "the state is older than the world, or was lost: {orphans} resources of this run are there that it has never \
+                 heard of. Nothing new is made until they are adopted or destroyed, or somebody resumes"
+            );
+            ("error", text)
+        }
+        Notice::Missing { provider, node, attempt, lease } => {
+            let text = format!(
+                "{provider} does not show {lease} of {node} ({attempt}); nothing follows from that by itself: \
+                 `homeostat kill {node}` replaces it"
+            );
+            ("warning", text)
+        }
         Notice::Paused { scope, only } => ("info", format!("paused: {} of {}", only.label(), whole(scope))),
         Notice::Resumed { scope, only } => ("info", format!("resumed: {} of {}", only.label(), whole(scope))),
         Notice::GuardTripped { guard, limit, group } => {

@@ -75,10 +75,17 @@ async fn what_the_state_does_not_know_is_an_orphan() {
     let first = builder(&fake).store(Disk::default()).shape(shape(1, &[("web", 1, "a")])).start().await.unwrap();
     converged(&first, 5).await;
     first.shutdown(Shutdown::Keep).await.unwrap();
-    // Its state is gone: what runs is not taken over, not touched, and its key is not used again.
+    // Its state is gone: what runs is not taken over, not touched, its key is not used again, and nothing is put beside it
+    // before a person has looked.
     let second = builder(&fake).store(Disk::default()).shape(shape(1, &[("web", 1, "a")])).start().await.unwrap();
-    let view = converged(&second, 30).await;
-    assert_eq!((view.orphans.len(), slots(&fake).len()), (1, 2));
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let view = second.view();
+    assert_eq!((view.orphans.len(), view.pauses.len(), slots(&fake).len()), (1, 1, 1), "{view:#?}");
+    assert!(!view.converged && view.nodes[0].held.as_ref().is_some_and(|held| held.contains("resume")), "{view:#?}");
+    // Somebody destroys it.
+    assert!(fake.vanish(&fake.lease_of("web-0").unwrap()));
+    let view = converged(&second, 600).await;
+    assert_eq!((view.orphans.len(), view.pauses.len(), slots(&fake).len()), (0, 0, 1));
     assert_eq!(attempt(&view, "web-0"), 2);
     clean(&fake);
 }

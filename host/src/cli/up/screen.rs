@@ -99,6 +99,9 @@ impl Screen {
                 screen.began_converged = Some(view.generation);
             }
         }
+        for said in host.opening() {
+            screen.note(&notice(said).1);
+        }
         screen
     }
 
