@@ -181,6 +181,10 @@ pub fn why(node: &Node) -> String {
         let waits = match node.waits_for.as_str() {
             // Already a sentence.
             text if text.starts_with("paused") || text.starts_with("guard") || text.starts_with("wait") => text.to_owned(),
+            // An operation's name is no thing to wait for.
+            text @ ("create-lease" | "lookup-endpoint" | "start-bootstrap" | "cancel-bootstrap" | "destroy-lease") => {
+                format!("waits for the answer to {text}")
+            }
             text => format!("waits for {text}"),
         };
         parts.push(waits);
