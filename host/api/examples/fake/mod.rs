@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
 use api::wire::{
-    Change, Command, CommandRequest, CommandResult, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs,
-    LogsQuery, NodeDetail, Plan, PlanRequest, Status, What,
+    Change, Command, CommandRequest, CommandResult, Decisions, Diagnosis, Difference, Explanation, Export, History,
+    HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status, What,
 };
 use tokio::sync::broadcast;
 pub use world::{Options, World};

@@ -34,7 +34,8 @@ fn follow(socket: &str, waits: Waits) -> Follow {
 #[test]
 fn half_an_event_is_none_and_the_stream_goes_on_where_it_was() {
     let half = &change("e-2", 8)[..30];
-    let relist = "event: relist\ndata: {\"schema\":\"homeostat.relist/v1\",\"reason\":\"lagged\",\"text\":\"too slow\"}\n\n";
+    let relist =
+        "event: relist\ndata: {\"schema\":\"homeostat.relist/v1\",\"reason\":\"lagged\",\"text\":\"too slow\"}\n\n";
     let stand = Stand::new(vec![
         stream(&format!("{}{}{half}", list("e-0"), change("e 1", 7))),
         stream(": alive\n\n"),
@@ -57,11 +58,10 @@ fn half_an_event_is_none_and_the_stream_goes_on_where_it_was() {
     let expected = ["list e-0", "change e 1", "lost", "back", "lost", "back", "change e-2", "relist too slow"];
     assert_eq!(seen, expected);
     let paths: Vec<String> = stand.requests.try_iter().map(|text| text.lines().next().unwrap().into()).collect();
-    assert_eq!(paths, [
-        "GET /v1/watch HTTP/1.1",
-        "GET /v1/watch?from=e%201 HTTP/1.1",
-        "GET /v1/watch?from=e%201 HTTP/1.1",
-    ]);
+    assert_eq!(
+        paths,
+        ["GET /v1/watch HTTP/1.1", "GET /v1/watch?from=e%201 HTTP/1.1", "GET /v1/watch?from=e%201 HTTP/1.1",]
+    );
 }
 
 #[test]

@@ -79,7 +79,9 @@ fn one_node_is_described_and_explained() {
         assert!(described.contains(part), "{part:?} is not in\n{described}");
     }
     let explained = daemon.ask(&["explain", "web-1"]).out;
-    for part in ["web-1 (attempt ", "  rule          R", "  ends with     ", "  at latest     in ", "* what the rule asks for"] {
+    for part in
+        ["web-1 (attempt ", "  rule          R", "  ends with     ", "  at latest     in ", "* what the rule asks for"]
+    {
         assert!(explained.contains(part), "{part:?} is not in\n{explained}");
     }
     let none = daemon.ask(&["explain", "web-77"]);
@@ -91,7 +93,7 @@ fn one_node_is_described_and_explained() {
 
 #[test]
 fn history_is_read_page_by_page() {
-    let daemon = Daemon::after(40, Options { groups: vec![("web".into(), 60)], ..Options::default() });
+    let daemon = Daemon::after(40, Options { groups: vec![("web".into(), 300)], ..Options::default() });
     let all = daemon.json(&["history", "web-3", "--all"]);
     let items = all["items"].as_array().unwrap();
     let seqs: Vec<u64> = items.iter().map(|item| item["seq"].as_u64().unwrap()).collect();

@@ -66,8 +66,8 @@ impl Program for Small {
     type Error = ClientError;
 
     fn load(&self, file: &Path) -> Result<Declared, ClientError> {
-        let shape = serde_json::from_slice(&std::fs::read(file)?)
-            .map_err(|error| ClientError::Usage(error.to_string()))?;
+        let shape =
+            serde_json::from_slice(&std::fs::read(file)?).map_err(|error| ClientError::Usage(error.to_string()))?;
         Ok(Declared { shape, policy: engine::policy::Policy::default(), generation: None })
     }
 

@@ -54,7 +54,8 @@ fn read(stream: &mut UnixStream) -> String {
         bytes.extend_from_slice(&piece[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return text;
             }
@@ -70,7 +71,8 @@ pub fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
 }
 
 fn problem(status: u16, kind: &str, detail: &str) -> Vec<u8> {
-    let body = serde_json::json!({"type": format!("urn:homeostat:{kind}"), "title": "t", "status": status, "detail": detail});
+    let body =
+        serde_json::json!({"type": format!("urn:homeostat:{kind}"), "title": "t", "status": status, "detail": detail});
     answer(&format!("{status} X"), "application/problem+json", &body.to_string())
 }
 
@@ -97,7 +99,9 @@ fn nobody_there_is_exit_code_4_with_what_to_do() {
     for run in ["..", "a/b", ""] {
         assert_eq!(operate(&["status", "--state", state, "--run", run], "").code, 2);
     }
-    for address in ["127.0.0.1:1", "ftp://x:1", "http://x", "http://x:99999", "http://u@x:1", "https://x:1", "http://:1"] {
+    for address in
+        ["127.0.0.1:1", "ftp://x:1", "http://x", "http://x:99999", "http://u@x:1", "https://x:1", "http://:1"]
+    {
         let ran = operate(&["status", "--address", address], "");
         assert!(ran.code == 2 && ran.err.contains("--address"), "{address}: {}", ran.err);
     }
@@ -168,7 +172,8 @@ fn a_command_without_an_answer_is_asked_for_again_under_its_id() {
     let ran = stand.ask(&["add-node", "web"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("replayed: "), "{}", ran.err);
-    let sent: Vec<String> = stand.requests.try_iter().map(|text| text.split_once("\r\n\r\n").unwrap().1.into()).collect();
+    let sent: Vec<String> =
+        stand.requests.try_iter().map(|text| text.split_once("\r\n\r\n").unwrap().1.into()).collect();
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|body| *body == sent[0] && body.contains("\"id\":\"01")), "{sent:?}");
 
@@ -176,6 +181,10 @@ fn a_command_without_an_answer_is_asked_for_again_under_its_id() {
     let stand = Stand::new(Vec::new());
     let ran = stand.ask(&["add-node", "web", "--id", "mine"]);
     assert_eq!(ran.code, 4, "{}", ran.err);
-    assert!(ran.err.contains("whether it was carried out is not known") && ran.err.contains("--id mine"), "{}", ran.err);
+    assert!(
+        ran.err.contains("whether it was carried out is not known") && ran.err.contains("--id mine"),
+        "{}",
+        ran.err
+    );
     assert_eq!(stand.requests.try_iter().count(), 4);
 }

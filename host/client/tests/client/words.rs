@@ -124,7 +124,9 @@ fn an_explanation_in_full() {
         next_step: "homeostat logs web-1".into(),
         ..Explanation::default()
     };
-    assert_eq!(explanation(&of, &Pen::plain(1_000_000)), "\
+    assert_eq!(
+        explanation(&of, &Pen::plain(1_000_000)),
+        "\
 web-1 (attempt 12): its join probe has not passed yet; it is given up in 41s
 
   rule          R15 → hold (10s ago)
@@ -139,5 +141,6 @@ web-1 (attempt 12): its join probe has not passed yet; it is given up in 41s
   *  stage     bootstrap-running
      failures  0
   * what the rule asks for
-");
+"
+    );
 }
