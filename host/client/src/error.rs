@@ -112,9 +112,10 @@ impl ClientError {
             ClientError::Unanswered { id, .. } => Some(format!(
                 "give the same command again with `--id {id}`: it is carried out once, however often it is asked for"
             )),
-            ClientError::Refused(problem) if is_kind(problem, "conflict") => {
-                Some("the fleet has changed since; look at it again (`homeostat status`), then repeat".into())
-            }
+            ClientError::Refused(problem) if is_kind(problem, "conflict") => Some(
+                "look at the fleet as it is now (`homeostat status`), then repeat; another command needs another --id"
+                    .into(),
+            ),
             ClientError::Refused(problem) if is_kind(problem, "guard") => Some(
                 "do less at once, or raise the limit under [guards] in the fleet file; docs/fleet-file.md says how"
                     .into(),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use api::wire::{Change, Status};
+use api::wire::{Change, Relist, Status};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
@@ -147,9 +147,8 @@ fn lost(why: &str) -> ClientError {
     ClientError::Unreachable { tried: String::new(), why: why.to_owned(), remedy: String::new() }
 }
 
-/// `{"reason": "…"}`, or the words themselves.
+/// In words, or the bare reason.
 fn reason(body: &str) -> String {
-    let parsed: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    let field = parsed.as_ref().and_then(|value| value.get("reason")).and_then(serde_json::Value::as_str);
-    field.unwrap_or(body).to_owned()
+    let Relist { reason, text, .. } = serde_json::from_str(body).unwrap_or_default();
+    if text.is_empty() { reason } else { text }
 }

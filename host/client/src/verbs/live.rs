@@ -20,6 +20,9 @@ const FRAME: Duration = Duration::from_millis(500);
 /// After changes the whole list is asked for, so often at most: only the daemon knows why the fleet has not converged.
 const REFRESH: Duration = Duration::from_secs(2);
 
+/// A window with so many lines has none to give away.
+const TERSE: usize = 30;
+
 /// What ends a verb that follows: ^C, or being told to stop.
 pub(super) struct Stop {
     interrupt: tokio::signal::unix::Signal,
@@ -209,7 +212,8 @@ fn lines(shown: &Shown, args: &StatusArgs, screen: &Screen) -> Vec<String> {
     let (width, height) = screen.size.unwrap_or((usize::MAX, usize::MAX));
     // The last column is left free: filling it makes some terminals wrap.
     let width = width.saturating_sub(1).max(20);
-    let pen = Pen { style: screen.style(), width: Some(width), now_ms: shown.now_ms() };
+    let is_terse = height <= TERSE;
+    let pen = Pen { style: screen.style(), width: Some(width), now_ms: shown.now_ms(), is_terse };
     let mut frame = Vec::new();
     if let Some((since, why)) = &shown.lost {
         let age = lasting(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX));

@@ -18,7 +18,7 @@ const PAGE: u32 = 1_000;
 
 /// How the screen takes words at this instant.
 pub(super) fn pen(screen: &Screen, now_ms: u64) -> Pen {
-    Pen { style: screen.style(), width: screen.width(), now_ms }
+    Pen { style: screen.style(), width: screen.width(), now_ms, is_terse: false }
 }
 
 pub(super) async fn status(args: &StatusArgs, session: &Session, screen: &mut Screen) -> Result<(), ClientError> {

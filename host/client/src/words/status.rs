@@ -64,7 +64,12 @@ fn head(status: &Status, pen: &Pen) -> String {
     let ready = status.nodes.iter().filter(|node| node.desired && node.ready).count();
     let state = if status.converged { pen.green("converged") } else { pen.yellow("not converged") };
     let run = pen.bold(&escape(&status.run));
-    let mut text = format!("{run}  generation {}  {ready}/{desired} ready  {state}\n", status.generation);
+    let title = format!("{run}  generation {}  {ready}/{desired} ready  {state}", status.generation);
+    let mut text = match pen.width {
+        Some(width) => console::truncate_str(&title, width, "…").into_owned(),
+        None => title,
+    };
+    text.push('\n');
     if !status.converged {
         pen.field(&mut text, "why", &status.reason);
     }
@@ -182,6 +187,10 @@ pub fn why(node: &Node) -> String {
             // Already a sentence.
             text if text.starts_with("paused") || text.starts_with("guard") || text.starts_with("wait") => {
                 text.to_owned()
+            }
+            // An operation's name is no thing to wait for.
+            text @ ("create-lease" | "lookup-endpoint" | "start-bootstrap" | "cancel-bootstrap" | "destroy-lease") => {
+                format!("waits for the answer to {text}")
             }
             text => format!("waits for {text}"),
         };

@@ -2,7 +2,7 @@
 
 use api::wire::{Diagnosis, Verdict};
 use console::Style;
-use step::text::{escape, lasting, wrap};
+use step::text::{escape, fit, lasting, wrap};
 
 /// How things are written: with or without colour, how wide, and which instant is now.
 #[derive(Clone, Debug)]
@@ -13,12 +13,14 @@ pub struct Pen {
     pub width: Option<usize>,
     /// Now, by the daemon's clock.
     pub now_ms: u64,
+    /// There are few lines: what is too long is cut, not wrapped.
+    pub is_terse: bool,
 }
 
 impl Pen {
     /// Without colours, as long as lines are.
     pub fn plain(now_ms: u64) -> Self {
-        Pen { style: Style::new().force_styling(false), width: None, now_ms }
+        Pen { style: Style::new().force_styling(false), width: None, now_ms, is_terse: false }
     }
 
     pub(crate) fn bold(&self, text: &str) -> String {
@@ -48,7 +50,8 @@ impl Pen {
             return;
         }
         let lines = match self.width {
-            Some(width) => wrap(text, width.saturating_sub(LABEL + 2).max(20)),
+            Some(width) if self.is_terse => vec![fit(text, width.saturating_sub(LABEL + 4))],
+            Some(width) => wrap(text, width.saturating_sub(LABEL + 4).max(20)),
             None => vec![escape(text)],
         };
         for (at, line) in lines.iter().enumerate() {
