@@ -286,6 +286,8 @@ impl Flow {
             Notice::Orphan { .. } => "orphan",
             Notice::OrphanGone { .. } => "orphan-gone",
             Notice::Reaping { .. } => "reaping",
+            Notice::StateIsOlder { .. } => "state-is-older",
+            Notice::Missing { .. } => "missing",
             Notice::Paused { .. } => "paused",
             Notice::Resumed { .. } => "resumed",
             Notice::GuardTripped { .. } => "guard-tripped",
