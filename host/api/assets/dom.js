@@ -16,7 +16,7 @@ export function el(tag, props, ...children) {
 
 /** A name that somebody else chose: its direction stays inside. */
 export function name(text, props) {
-  return el("bdi", props, visible(text));
+  return el("bdi", props, visible(text, 120));
 }
 
 /** Sets the text only where it changed, so that nothing is laid out in vain. */
@@ -64,8 +64,8 @@ export function renderWhen(parent, key, render) {
   parent.replaceChildren(...[render()].flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
 }
 
-/** Calls `work` at most once per `wait` ms, and once more after the last request. */
-export function throttle(work, wait) {
+/** Calls `work` at most once per `wait` ms, and `least` ms after a request at the earliest. */
+export function throttle(work, wait, least = 0) {
   let timer = null;
   let last = -Infinity;
   return () => {
@@ -74,6 +74,6 @@ export function throttle(work, wait) {
       timer = null;
       last = performance.now();
       work();
-    }, Math.max(0, last + wait - performance.now()));
+    }, Math.max(least, last + wait - performance.now()));
   };
 }

@@ -49,15 +49,15 @@ export class Fleet {
   list(status) {
     this.status = { ...status };
     this.nodes = new Map(status.nodes.map((node) => [node.node, node]));
+    this.orphans = new Map(status.orphans.map((orphan) => [orphanKey(orphan), orphan]));
+    this.pauses = new Map(status.pauses.map((pause) => [pauseKey(pause), pause]));
     this.around(status);
   }
 
-  /** All of a status but its nodes: those come by the stream, in their order. */
+  /** What the stream does not say. The rest of a status may be older than the stream, which has it in order. */
   around(status) {
-    this.status = { ...status, nodes: undefined };
+    this.status = { ...status, nodes: undefined, orphans: undefined, pauses: undefined };
     this.order = status.groups.map((group) => group.group);
-    this.orphans = new Map(status.orphans.map((orphan) => [orphanKey(orphan), orphan]));
-    this.pauses = new Map(status.pauses.map((pause) => [pauseKey(pause), pause]));
   }
 
   /** Takes a change. Gives the node's name when it is about one. */

@@ -71,7 +71,7 @@ const readStatus = throttle(async () => {
     fleet.around(await ask("/v1/status"));
     soon();
   } catch { /* the feed notices when the daemon is gone; the next change asks again */ }
-}, 1500);
+}, 1500, 300);
 
 const readDecisions = throttle(async () => {
   if (document.hidden) return;
@@ -79,7 +79,7 @@ const readDecisions = throttle(async () => {
     timeline.add((await ask("/v1/decisions?limit=200")).decisions);
     route();
   } catch { /* as above */ }
-}, 1000);
+}, 1000, 100);
 
 /** Draws before the next frame, however many changes came. */
 function soon() {

@@ -51,7 +51,7 @@ export function summary($, fleet, live) {
   const clocks = Math.abs(ahead) > SKEW_MS
     ? ` This device's clock is ${length(Math.abs(ahead))} ${ahead > 0 ? "behind" : "ahead of"} the daemon's; times are the daemon's.`
     : "";
-  setText($("foot"), `homeostat ${visible(status.version, 40)}, up for ${since(status.started_ms)} (since ${instant(status.started_ms)}).${clocks} This page only reads.`);
+  setText($("foot"), `homeostat ${visible(status.version, 40)}, ${live ? `up for ${since(status.started_ms)}, ` : ""}started ${instant(status.started_ms)}.${clocks} This page only reads.`);
 }
 
 /** The nodes that somebody should look at first. */
@@ -102,13 +102,13 @@ export function alerts(parent, fleet) {
         el("time", { title: whole(orphan.seen_ms) }, instant(orphan.seen_ms)),
         orphan.destroying ? " · is being destroyed" : "")),
     ]),
-    status.reaping.length > 0 && box("busy", status.reaping.length === 1 ? "1 leftover is being removed" : `${status.reaping.length} leftovers are being removed`, [
+    status.reaping.length > 0 && el("details", { class: "alert", data: { kind: "busy" } },
+      el("summary", null, status.reaping.length === 1 ? "1 leftover is being removed" : `${status.reaping.length} leftovers are being removed`),
       many(status.reaping, (left) => el("li", null,
         el("b", null, visible(left.provider, 60)), " ", el("code", null, visible(left.lease, 200)),
         ", of ", name(left.node), ` attempt ${left.attempt}`,
         left.failures > 0 ? ` · ${left.failures} failures` : "",
-        Number.isFinite(left.next_at_ms) ? ` · tried again at ${instant(left.next_at_ms)}` : "")),
-    ]),
+        Number.isFinite(left.next_at_ms) ? ` · tried again at ${instant(left.next_at_ms)}` : ""))),
   ]);
 }
 

@@ -11,8 +11,7 @@ mod fleet;
 mod flow;
 mod process;
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use catalogue::Catalogue;
@@ -48,8 +47,7 @@ pub struct Metrics {
     listing_failures: IntCounterVec,
     commands: IntCounterVec,
     requests: IntCounterVec,
-    watchers: Arc<AtomicI64>,
-    watchers_gauge: IntGauge,
+    watchers: IntGauge,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -91,7 +89,7 @@ impl Metrics {
             "HTTP requests by the path's pattern and the status code.",
             &["path", "code"],
         )?;
-        let watchers_gauge = c.gauge("homeostat_watchers", "Clients that watch now.")?;
+        let watchers = c.gauge("homeostat_watchers", "Clients that watch now.")?;
         let build = c.gauges("homeostat_build_info", "1; the version is a label.", &["version"])?;
         build.with_label_values(&[version]).set(1);
         let (registry, described) = catalogue.done();
@@ -108,8 +106,7 @@ impl Metrics {
             listing_failures,
             commands,
             requests,
-            watchers: Arc::default(),
-            watchers_gauge,
+            watchers,
         })
     }
 
@@ -177,10 +174,9 @@ impl Metrics {
         self.requests.with_label_values(&[path, decimal(code, &mut digits)]).inc();
     }
 
-    /// Somebody watches, until this is dropped.
-    pub fn watcher(&self) -> Watcher {
-        self.watchers.fetch_add(1, Ordering::Relaxed);
-        Watcher(self.watchers.clone())
+    /// So many clients watch now.
+    pub fn watchers(&self, count: usize) {
+        self.watchers.set(signed(count as u64));
     }
 
     /// All of it, as text.
@@ -193,22 +189,11 @@ impl Metrics {
         scraped.0.fill(status);
         scraped.1.fill();
         self.flow().fill();
-        self.watchers_gauge.set(self.watchers.load(Ordering::Relaxed));
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
     fn flow(&self) -> std::sync::MutexGuard<'_, Flow> {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Counts a watcher while it lives.
-#[derive(Debug)]
-pub struct Watcher(Arc<AtomicI64>);
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -248,7 +248,8 @@ impl Page<'_> {
                     let entry = &parameters["entry"];
                     // Asked for by the browser itself, while the form is shown that comes before.
                     let icon = entry["url"].as_str().is_some_and(|url| url.ends_with("/favicon.ico"));
-                    if !icon && !(offline && entry["source"] == "network") {
+                    let failed = offline && entry["source"] == "network";
+                    if !icon && !failed {
                         found.push(entry.to_string());
                     }
                 }

@@ -18,7 +18,7 @@ fn groups_nodes_and_all_around_them() {
         assert!(header.contains("built-in 0.1.0") && header.contains("5f0c1b7e9a"), "{header}");
         let verdict = page.text("#verdict");
         assert!(verdict.contains("Not converged") && verdict.contains(" of 11 ready"), "{verdict}");
-        let alerts = page.text("#alerts");
+        let alerts = page.eval("document.querySelector('#alerts').textContent").as_str().unwrap().to_owned();
         for words in
             ["2 orphans", "proc-4711", "web-9", "Paused by operator", "homeostat resume db --only destroy", "proc-4600"]
         {

@@ -8,6 +8,7 @@ mod fake;
 mod keyboard;
 mod live;
 mod looks;
+mod modules;
 mod stale;
 
 use std::net::SocketAddr;

@@ -242,7 +242,7 @@ fn commands_requests_and_watchers() {
     for code in [0, 7, 200, 404, u16::MAX] {
         metrics.request("/v1/nodes/{node}", code);
     }
-    let watchers = [metrics.watcher(), metrics.watcher()];
+    metrics.watchers(2);
     let text = read(&metrics);
     for result in ["done", "replayed", "not-found", "invalid", "conflict", "guard", "unavailable", "failed"] {
         let count = text.get("homeostat_commands_total", &[("command", "pause"), ("result", result)]);
@@ -253,7 +253,7 @@ fn commands_requests_and_watchers() {
         assert_eq!(text.get("homeostat_http_requests_total", &labels), Some(1.0), "{code}");
     }
     assert_eq!(text.get("homeostat_watchers", &[]), Some(2.0));
-    drop(watchers);
+    metrics.watchers(0);
     assert_eq!(read(&metrics).get("homeostat_watchers", &[]), Some(0.0));
 }
 
