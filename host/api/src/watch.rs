@@ -21,6 +21,9 @@ use crate::wire::{Change, End, Relist, WatchQuery};
 /// How many changes keep their text, for the watchers that come to them a little later.
 const RENDERED: usize = 256;
 
+/// How often a list is taken again that is older than what is remembered.
+const LISTS: usize = 8;
+
 /// The longest revision that is looked for, in bytes.
 const MAX_REVISION: usize = 128;
 
@@ -106,22 +109,23 @@ impl Stream {
     }
 
     fn resume(&mut self, from: &str) {
-        let known = from.len() <= MAX_REVISION;
-        match known.then(|| self.shared.control.changes_after(from)).flatten() {
-            Some(changes) => {
-                for change in &changes {
-                    self.ready.push_back(self.shared.rendered.change(change));
-                }
-                let last = changes.last().map_or_else(|| from.to_owned(), |change| change.revision.clone());
-                self.told = changes.into_iter().map(|change| change.revision.clone()).collect();
-                self.told.insert(from.to_owned());
-                self.skip_told(&last);
-            }
-            None => {
-                let text = "the changes since that revision are not all remembered: it is of another start of the daemon, or too old";
-                self.relist("unknown-revision", text);
-            }
+        if from.len() > MAX_REVISION || !self.go_on(from) {
+            let text = "the changes since that revision are not all remembered: it is of another start of the daemon, or too old";
+            self.relist("unknown-revision", text);
         }
+    }
+
+    /// Tells what is remembered after the revision, and from then on what comes; false when it is not all remembered.
+    fn go_on(&mut self, from: &str) -> bool {
+        let Some(changes) = self.shared.control.changes_after(from) else { return false };
+        for change in &changes {
+            self.ready.push_back(self.shared.rendered.change(change));
+        }
+        let last = changes.last().map_or_else(|| from.to_owned(), |change| change.revision.clone());
+        self.told = changes.into_iter().map(|change| change.revision.clone()).collect();
+        self.told.insert(from.to_owned());
+        self.skip_told(&last);
+        true
     }
 
     fn relist(&mut self, reason: &str, text: &str) {
@@ -130,19 +134,24 @@ impl Stream {
         self.list();
     }
 
-    /// The whole list, and only changes after it.
+    /// The whole list, and the changes after it. One that was sent before this stream was opened, and is not in the list yet, is
+    /// in what the fleet remembers.
     fn list(&mut self) {
-        match self.shared.status() {
-            Ok((status, text)) => {
-                self.ready.push_back(head("list", Some(&status.revision)));
-                // The list is large and shared: it is not copied.
-                self.ready.push_back(text);
-                self.ready.push_back(Bytes::from_static(b"\n\n"));
-                self.told = HashSet::from([status.revision.clone()]);
-                self.skip_told(&status.revision);
+        for _ in 0..LISTS {
+            let Ok((status, text)) = self.shared.status() else { break };
+            let before = self.ready.len();
+            self.ready.push_back(head("list", Some(&status.revision)));
+            // The list is large and shared: it is not copied.
+            self.ready.push_back(text);
+            self.ready.push_back(Bytes::from_static(b"\n\n"));
+            if self.go_on(&status.revision) {
+                return;
             }
-            Err(_) => self.ended = true,
+            // The list was overtaken by more than is remembered: there is a newer one.
+            self.ready.truncate(before);
         }
+        // Whoever watches comes back.
+        self.ended = true;
     }
 
     /// Drops from the channel what came up to a revision that was told. What is in the channel by now and comes after it is news.
