@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
 use api::wire::{
-    Change, CommandRequest, CommandResult, Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, Logs,
-    LogsQuery, NodeDetail, Plan, PlanRequest, Status, What,
+    Change, Command, CommandRequest, CommandResult, Decisions, Diagnosis, Difference, Explanation, Export, History,
+    HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status, What,
 };
 use tokio::sync::broadcast;
 pub use world::{Options, World};
@@ -104,7 +104,16 @@ impl Control for Fake {
     async fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
         let world = self.world();
         let consequences = world.consequences(&request.command)?;
-        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation: world.status.generation, consequences })
+        let differences = match request.command {
+            Command::Apply { .. } => vec![Difference {
+                field: "group web: boot.command[1]".into(),
+                from: Some("\"--port=1\"".into()),
+                to: Some("\"--port=2\"".into()),
+            }],
+            _ => Vec::new(),
+        };
+        let base_generation = world.status.generation;
+        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation, consequences, differences })
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
