@@ -60,6 +60,7 @@ async fn daemon(
     let wanted = Wanted { file: &args.file, state: args.state.as_deref(), api: &args.api, copy: None, intervals };
     let mut kept = Kept::start(wanted, terminal, fleet, decider).await?;
     let host = kept.host.clone();
+    kept.screen.note(&format!("{}: generation {}", args.file.display(), host.view().generation));
     tell(&[NotifyState::Ready, NotifyState::Status("keeping the fleet")]);
 
     // Half of what systemd allows; without systemd it never comes.

@@ -105,6 +105,8 @@ impl Kept {
             Err(HostError::Shape(error)) => return Err(Failure::Fleet(fleet.refuse(wanted.file, &error))),
             Err(error) => return Err(anyhow!(error).into()),
         };
+        // At once, so that it misses nothing.
+        let screen = Screen::new(terminal, &host);
         let backends = [("process".to_owned(), backend.clone() as Arc<dyn Backend>)].into();
         let desk = Desk::open(Parts {
             host: host.clone(),
@@ -115,8 +117,6 @@ impl Kept {
             metrics: metrics.clone(),
         });
         let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
-        let mut screen = Screen::new(terminal, &host);
-        screen.note(&format!("{}: generation {}", wanted.file.display(), host.view().generation));
         Ok(Kept { host, backend, follow, screen, server })
     }
 

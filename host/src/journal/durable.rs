@@ -203,7 +203,8 @@ impl Durable {
     }
 
     /// The host ends: the next start folds nothing.
-    pub(crate) fn end(&mut self, driver: &Driver) -> Result<(), JournalError> {
+    pub(crate) fn end(&mut self, driver: &Driver, at_ms: Millis) -> Result<(), JournalError> {
+        self.take(at_ms, self.recorder.end().entry())?;
         match driver.is_between_passes() {
             true => self.checkpoint(driver)?,
             false => self.flush()?,

@@ -86,7 +86,7 @@ impl History {
         match self {
             History::None => Ok(()),
             History::File(file) => file.end(at_ms),
-            History::Store(store) => store.end(driver),
+            History::Store(store) => store.end(driver, at_ms),
         }
     }
 }

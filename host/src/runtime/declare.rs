@@ -27,7 +27,7 @@ impl Declaration {
     /// What it is recognised by.
     fn digest(&self) -> Result<Hash, HostError> {
         let generation = self.numbered.then_some(self.shape.generation);
-        let body = serde_json::to_vec(&(generation, &self.shape.groups, &self.policy));
+        let body = serde_json::to_vec(&(&self.shape.run, generation, &self.shape.groups, &self.policy));
         Ok(Hash::of(&body.map_err(|error| HostError::Setup(error.to_string()))?))
     }
 }
