@@ -5,8 +5,8 @@ mod access;
 mod asked;
 pub mod control;
 pub mod dashboard;
-mod difference;
 mod limits;
+pub mod metrics;
 mod openapi;
 mod problem;
 mod routes;
@@ -17,7 +17,6 @@ pub mod wire;
 
 pub use access::Tokens;
 pub use control::{Control, Refusal};
-pub use difference::differences;
 pub use limits::{Limits, Rate};
 pub use openapi::document;
 pub use problem::PROBLEM_JSON;

@@ -252,7 +252,8 @@ impl Form<'_> {
     fn slot(&mut self, slot: &Slot, promise: Option<Promise>) {
         let Slot { name: _, group: _, index: _, desired, node, revision, decision, quarantine, armed, held: _, down } =
             slot;
-        self.push(u64::from(*down));
+        // Only that guard asks who is down, and settings stay as they are.
+        self.push(u64::from(*down && self.policy.guards.destroyed_share_percent.is_some()));
         self.push(desired.map_or(0, |desired| 1 + (u64::from(desired.group) << 32 | u64::from(desired.template.0))));
         // The last decision is for people, but for one thing: a contradiction is reported once.
         self.push(u64::from(decision.as_ref().is_some_and(|last| last.hold == Some(decider::HoldKind::Person))));
@@ -383,13 +384,14 @@ impl Form<'_> {
         let by = match by {
             By::Operator => 0,
             By::Guard { guard, limit: _, value: _ } => 1 + *guard as u64,
+            By::Start { orphans: _ } => 255,
         };
         self.push(*only as u64 | by << 8);
     }
 
     fn reap(&mut self, reap: &Reap) {
         let Reap { provider: _, lease, key, pending, failures, next_effect_at, counted } = reap;
-        self.push(u64::from(*counted));
+        self.push(u64::from(*counted && self.policy.guards.destroys_per_minute.is_some()));
         self.name(Some(lease));
         self.attempt(key.attempt);
         self.pending(pending.as_ref());

@@ -123,7 +123,7 @@ fn s1(step: &Changed<'_>, found: &mut Found) {
 fn ordered<'a>(state: &'a ClusterState, operation: &crate::io::Operation) -> Option<&'a Reap> {
     let Request::DestroyLease { lease } = &operation.request else { return None };
     let orphan = state.orphans.get(&(operation.provider.clone(), lease.clone()))?;
-    orphan.destroying.as_ref().filter(|reap| reap.lease == *lease && reap.key == operation.key)
+    orphan.destroying.as_deref().filter(|reap| reap.lease == *lease && reap.key == operation.key)
 }
 
 /// S2: at most one pending operation a node; at most one running an attempt.
@@ -343,7 +343,7 @@ fn s10(step: &Changed<'_>, found: &mut Found) {
 
 /// S14: nothing is created, destroyed or called gone because a listing lacks it.
 fn s14(step: &Changed<'_>, found: &mut Found) {
-    let Input::Listed { provider, listing } = step.input else { return };
+    let (Input::Listed { provider, listing } | Input::Surveyed { provider, listing }) = step.input else { return };
     for (slot, before, after) in nodes(step) {
         let facts = |node: Option<&ManagedNode>| {
             node.map(|node| (node.lease.clone(), node.endpoint.clone(), node.session.clone()))

@@ -75,7 +75,7 @@ pub struct Orphan {
     /// When a listing showed it first.
     pub seen_ms: Millis,
     /// An operator ordered its destruction.
-    pub destroying: Option<Reap>,
+    pub destroying: Option<Box<Reap>>,
 }
 
 /// An orphan as it is kept; earlier versions kept its label alone.
@@ -83,7 +83,7 @@ pub struct Orphan {
 #[serde(untagged)]
 enum KeptOrphan {
     Label(ExternalKey),
-    Whole { key: ExternalKey, template: Option<Arc<Template>>, seen_ms: Millis, destroying: Option<Reap> },
+    Whole { key: ExternalKey, template: Option<Arc<Template>>, seen_ms: Millis, destroying: Option<Box<Reap>> },
 }
 
 impl From<KeptOrphan> for Orphan {

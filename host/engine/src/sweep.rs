@@ -127,7 +127,7 @@ impl Driver {
         let reaps = self.state.reaps.iter().map(|(attempt, reap)| (Sweep::Retired(*attempt), reap));
         let orphans = self.state.orphans.iter();
         let ordered = orphans.filter_map(|(of, orphan)| {
-            let reap = orphan.destroying.as_ref()?;
+            let reap = orphan.destroying.as_deref()?;
             Some((Sweep::Orphan(of.clone()), reap))
         });
         reaps.chain(ordered)
@@ -136,7 +136,7 @@ impl Driver {
     pub(crate) fn sweep_mut(&mut self, of: &Sweep) -> Option<&mut Reap> {
         match of {
             Sweep::Retired(attempt) => self.state.reaps.get_mut(attempt),
-            Sweep::Orphan(of) => self.state.orphans.get_mut(of)?.destroying.as_mut(),
+            Sweep::Orphan(of) => self.state.orphans.get_mut(of)?.destroying.as_deref_mut(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Driver {
             return Some(Sweep::Retired(id.attempt));
         }
         let mut orphans = self.state.orphans.iter();
-        let of = orphans.find(|(_, orphan)| orphan.destroying.as_ref().filter(is).is_some());
+        let of = orphans.find(|(_, orphan)| orphan.destroying.as_deref().filter(is).is_some());
         of.map(|(of, _)| Sweep::Orphan(of.clone()))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::driver::DriverConfig;
 use engine::io::{DeciderIdentity, Promise};
-use engine::policy::{OperationDeadlines, Policy, StageDeadlines};
+use engine::policy::{Guards, OperationDeadlines, Policy, StageDeadlines};
 use engine::shape::{Boot, ClusterShape, GroupShape, Join, Probe, ShapeLimits, Template};
 
 /// Time passes in steps of this length.
@@ -121,6 +121,7 @@ impl Scope {
                 growth_cap: 1,
             },
             limits: ShapeLimits::default(),
+            guards: Guards::default(),
         }
     }
 

@@ -165,6 +165,7 @@ impl Trace {
             Input::Observed { attempt, observation } => format!("observe {attempt} {}", observed(observation)),
             Input::Listed { provider, listing } => format!("list {provider} {}", self.listing(listing)),
             Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
+            Input::Surveyed { provider, listing } => format!("survey {provider} {}", self.listing(listing)),
             Input::PolicyChanged(policy) => settings(policy),
             Input::Command(command) => format!("command {command}"),
             Input::DeciderChanged(_) => "decider changed".into(),

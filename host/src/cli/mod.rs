@@ -9,6 +9,7 @@ mod forecast;
 mod groups;
 mod interrupt;
 mod journal;
+mod keep;
 mod operate;
 mod plan;
 mod replay;
@@ -18,6 +19,7 @@ mod step;
 mod table;
 mod terminal;
 mod test;
+mod trace;
 pub mod up;
 mod validate;
 

@@ -55,6 +55,41 @@ async fn bodies_have_a_size_whether_they_say_it_or_not() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_too_large_is_answered_over_tcp_too() {
+    let config = Config { listen: Some(listen()), ..Config::default() };
+    let server = Server::start(Fake::new(Options::default()), config).await.unwrap();
+    let authorization = format!("Bearer {TOKEN}");
+    let headers = [("Content-Type", "application/json"), ("Authorization", authorization.as_str())];
+    for _ in 0..20 {
+        let bytes = request("POST", "/v1/commands", &headers, &vec![b' '; 3 * 1024 * 1024]);
+        let stream = tokio::net::TcpStream::connect(server.address().unwrap()).await.unwrap();
+        ask(stream, &bytes).await.problem(413, "too-large");
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_cannot_keep_others_from_sending() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("api.sock");
+    let limits = Limits { bodies: 1, ..Limits::default() };
+    let config = Config { socket: Some(socket.clone()), listen: Some(listen()), limits, ..Config::default() };
+    let server = Server::start(Fake::new(Options::default()), config).await.unwrap();
+    let mut slow = Vec::new();
+    for _ in 0..10 {
+        let mut stream = tokio::net::TcpStream::connect(server.address().unwrap()).await.unwrap();
+        let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                    Content-Length: 80\r\n\r\ntoken=";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    sleep(Duration::from_millis(50)).await;
+    let begun = Instant::now();
+    let plan = post(&socket, "/v1/plan", r#"{"command":{"do":"add-node","group":"web"}}"#).await;
+    assert_eq!(plan.status, 200, "{}", plan.text());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
 async fn slow_heads_are_cut_off() {
     let daemon = daemon(short()).await;
     let dripping = async || {

@@ -124,6 +124,10 @@ async fn a_certificate_opens_it_and_only_one_of_the_authority() {
     let ours = setting.authority.sign(dir, "client", ExtendedKeyUsagePurpose::ClientAuth);
     let stream = connect(&server, &setting.authority, Some(&ours)).await.unwrap();
     assert_eq!(ask(stream, &status_request(&[])).await.status, 200);
+    // The browser of somebody who has it, led astray.
+    let astray = [("Content-Type", "application/json"), ("Sec-Fetch-Site", "cross-site")];
+    let stream = connect(&server, &setting.authority, Some(&ours)).await.unwrap();
+    ask(stream, &request("POST", "/v1/plan", &astray, b"{}")).await.problem(403, "forbidden");
     let foreign = Authority::new().sign(dir, "foreign", ExtendedKeyUsagePurpose::ClientAuth);
     let not_for_clients = setting.authority.sign(dir, "wrong", ExtendedKeyUsagePurpose::ServerAuth);
     for shown in [None, Some(&foreign), Some(&not_for_clients)] {

@@ -109,3 +109,14 @@ async fn a_command_goes_on_when_nobody_waits_for_it() {
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert_eq!(fake.status().generation, 3, "both were carried out");
 }
+
+#[tokio::test]
+async fn what_was_begun_is_answered_before_the_server_ends() {
+    let (server, socket, _dir) = serve(Arc::new(Troubled(Fake::new(Options::default()))), Limits::default()).await;
+    let asked = tokio::spawn(async move {
+        post(&socket, "/v1/commands", r#"{"id":"late","command":{"do":"add-node","group":"web"}}"#).await
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.shutdown(Duration::from_secs(5)).await;
+    assert_eq!(asked.await.unwrap().status, 200);
+}

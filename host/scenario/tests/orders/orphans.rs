@@ -110,7 +110,7 @@ fn a_destroyed_orphan_is_an_operation_of_its_own() {
     list(&mut s, &[]);
     list(&mut s, &[("L-stray", key("web-1", 40), None)]);
     order(&mut s, destroy("L-stray"));
-    assert_eq!(destroys(&s), [operation.clone()]);
+    assert_eq!(destroys(&s), std::slice::from_ref(&operation));
     assert!(matches!(refused(&mut s, adopt("L-stray")), CommandError::OrphanRefused { .. }));
     // A failure is retried with backoff, across a restart too.
     s.feed(Input::Completed { id: operation.id, result: Err(Fault::retryable("busy")) });

@@ -71,11 +71,12 @@ impl SqliteStore {
         let place = Place::read(&db).map_err(|error| row_error("read", &path, error))?;
         let witness = Witness::open(dir.path())?;
         let (batch, dir) = (Batch::default(), dir.clone());
-        let store = SqliteStore { db, path, place, batch, witness, poisoned: None, hook: Hook::default(), dir };
+        let mut store = SqliteStore { db, path, place, batch, witness, poisoned: None, hook: Hook::at_opening(), dir };
         store.check_ends()?;
         if let Some(seen) = seen {
             store.check_witness(seen)?;
         }
+        store.check_chain()?;
         store.witness.write(store.place.seen())?;
         store.witness.sync()?;
         store.dir.sync()?;
@@ -147,7 +148,8 @@ impl SqliteStore {
         Ok(bytes)
     }
 
-    /// Looks at everything: each page, each index, each row, the whole chain. Takes as long as reading the file.
+    /// Looks at everything: each page, each index, each row, the whole chain; opening leaves out the indices only. Takes as
+    /// long as reading the file.
     ///
     /// # Errors
     ///
@@ -156,6 +158,13 @@ impl SqliteStore {
         use crate::store::Store;
         schema::check_pages(&self.db, &self.path, true)?;
         self.load()?;
+        self.check_chain()
+    }
+
+    /// Each kept record follows the one before it, also those that a start does not need: what flipped in them shows that the
+    /// file cannot be relied on.
+    fn check_chain(&mut self) -> Result<(), StoreError> {
+        use crate::store::Store;
         let mut chain = self.place.first;
         while chain != self.place.head {
             let page = self.page(chain.next_seq)?;
