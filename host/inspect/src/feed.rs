@@ -106,7 +106,7 @@ impl Inner {
     fn remember(&mut self, start: &str, at_ms: u64, what: What) -> Arc<Change> {
         self.last += 1;
         let revision = format!("{start}-{}", self.last);
-        let change = Arc::new(Change { schema: "homeostat.change/v1".into(), revision, at_ms, what });
+        let change = Arc::new(Change { schema: "homeostat.event/v1".into(), revision, at_ms, what });
         if self.changes.len() == REMEMBERED {
             self.changes.pop_front();
         }

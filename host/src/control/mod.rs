@@ -186,7 +186,7 @@ impl Control for Desk {
         let (base_generation, outcome) = foreseen;
         let consequences = outcome.map_err(|why| convert::refusal(&why))?;
         let consequences = convert::consequences(&consequences, base_generation);
-        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation, consequences, differences })
+        Ok(Plan { schema: "homeostat.consequences/v1".into(), base_generation, consequences, differences })
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {

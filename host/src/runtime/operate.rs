@@ -18,7 +18,7 @@ const MAX_ID_BYTES: usize = 64;
 /// A command with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// Names it for ever: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Names it for ever: 1 to 64 letters, digits, `-` and `_`.
     pub id: String,
     /// Refused unless this generation is in force.
     pub expect_generation: Option<u64>,
@@ -90,7 +90,7 @@ impl Runtime {
         check_id(&order.id)?;
         let span = tracing::info_span!(parent: None, "command", id = order.id, command = order.command.label());
         let _entered = span.enter();
-        let body = digest(&order)?;
+        let body = digest(&order.command)?;
         let at_ms = self.now_ms();
         let (base_generation, outcome) = self.foresee(&order.command, order.expect_generation);
         let kept = Kept { at_ms, base_generation, outcome };
@@ -180,7 +180,7 @@ impl From<&CommandError> for Refused {
 }
 
 fn check_id(id: &str) -> Result<(), HostError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match id.len() {
         0 => Err(HostError::Order("a command needs an id, and this one is empty".into())),
         MAX_ID_BYTES.. if id.len() > MAX_ID_BYTES => Err(HostError::Order(format!(
@@ -188,15 +188,20 @@ fn check_id(id: &str) -> Result<(), HostError> {
             id.len()
         ))),
         _ if !id.bytes().all(plain) => {
-            Err(HostError::Order(format!("the id {id:?} has something else than letters, digits, `-`, `_` and `.`")))
+            Err(HostError::Order(format!("the id {id:?} has something else than letters, digits, `-` and `_`")))
         }
         _ => Ok(()),
     }
 }
 
-fn digest(order: &Order) -> Result<Hash, HostError> {
-    let body = serde_json::to_vec(&(order.expect_generation, &order.command));
-    let body = body.map_err(|error| HostError::Order(error.to_string()))?;
+/// What tells one command from another: what it asks for, not what its sender had seen when it asked.
+fn digest(command: &Command) -> Result<Hash, HostError> {
+    let mut command = command.clone();
+    if let Command::Apply { shape, base_generation, .. } = &mut command {
+        shape.generation = 0;
+        *base_generation = 0;
+    }
+    let body = serde_json::to_vec(&command).map_err(|error| HostError::Order(error.to_string()))?;
     Ok(Hash::of(&body))
 }
 

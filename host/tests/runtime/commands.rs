@@ -44,8 +44,9 @@ async fn the_same_id_acts_once_and_gets_the_first_answer() {
     assert_eq!((&again.outcome, again.at_ms), (&first.outcome, first.at_ms));
     converged(&host, 30).await;
     assert_eq!(creates(&fake), 3);
-    // Another body under the same id, another expectation under the same id: not that command.
-    for other in [scale("one", 4), Order { expect_generation: Some(2), ..scale("one", 3) }] {
+    // What its sender had seen makes it no other command; another body does.
+    assert!(host.command(Order { expect_generation: Some(1), ..scale("one", 3) }).await.unwrap().replayed);
+    for other in [scale("one", 4), kill("one", "web-0")] {
         let refused = host.command(other).await.unwrap_err();
         assert!(matches!(&refused, HostError::IdTaken { id, .. } if id == "one"), "{refused}");
     }

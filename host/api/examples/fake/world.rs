@@ -199,7 +199,7 @@ impl World {
         self.number += 1;
         self.status.revision = format!("{}-{}", self.options.epoch, self.number);
         let change = Arc::new(Change {
-            schema: "homeostat.change/v1".into(),
+            schema: "homeostat.event/v1".into(),
             revision: self.status.revision.clone(),
             at_ms: now_ms(),
             what,

@@ -103,7 +103,7 @@ pub struct PlanRequest {
 /// What it would do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// `homeostat.plan/v1`.
+    /// `homeostat.consequences/v1`.
     pub schema: String,
     /// The generation in force, to be repeated as `base_generation` or `expect_generation`.
     pub base_generation: u64,

@@ -8,7 +8,7 @@ use super::status::{Node, Orphan, Pause};
 /// One change, as `watch` sends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// `homeostat.change/v1`.
+    /// `homeostat.event/v1`.
     pub schema: String,
     /// Where the list of changes stands after it. Opaque; belongs to one start of the daemon.
     pub revision: String,

@@ -19,7 +19,7 @@ fn list(revision: &str) -> String {
 
 fn change(revision: &str, generation: u64) -> String {
     let what = What::Generation { generation };
-    let change = Change { schema: "homeostat.change/v1".into(), revision: revision.into(), at_ms: 1, what };
+    let change = Change { schema: "homeostat.event/v1".into(), revision: revision.into(), at_ms: 1, what };
     format!("event: change\nid: {revision}\ndata: {}\n\n", serde_json::to_string(&change).unwrap())
 }
 
