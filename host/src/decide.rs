@@ -19,6 +19,11 @@ pub trait Decider: Send + Sync {
         Description { rules: self.identity().rules, ..Description::default() }
     }
 
+    /// The fuel that the last call used, where that is metered.
+    fn fuel_used(&self) -> Option<u64> {
+        None
+    }
+
     /// One plan for one snapshot; nothing else may influence it.
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure>;
 }
@@ -78,6 +83,10 @@ impl Decider for SandboxedDecider {
 
     fn description(&self) -> Description {
         self.decider.description().clone()
+    }
+
+    fn fuel_used(&self) -> Option<u64> {
+        Some(self.decider.fuel_used())
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {

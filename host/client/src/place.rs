@@ -241,5 +241,17 @@ fn runs(base: &Path) -> Result<Vec<String>, ClientError> {
         names.iter().filter(there).cloned().collect()
     };
     let listening = having(SOCKET);
+    // A run's folder is its owner's alone: who may not look into it is not told that there is none.
+    let closed = |name: &&String| {
+        let looked = base.join(name).join(SOCKET).symlink_metadata();
+        looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    if let Some(name) = names.iter().find(closed).filter(|_| listening.is_empty()) {
+        return Err(ClientError::Unreachable {
+            tried: base.join(name).display().to_string(),
+            why: "permission denied: it is its owner's alone".into(),
+            remedy: "run as the user that the daemon runs as, or use its --address with a token".into(),
+        });
+    }
     Ok(if listening.is_empty() { having("state.db") } else { listening })
 }

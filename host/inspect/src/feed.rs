@@ -8,6 +8,8 @@ use tokio::sync::broadcast;
 
 /// Changes that are remembered, so that whoever lost the connection can go on.
 const REMEMBERED: usize = 8_192;
+/// A status is not said to be of an instant longer ago than this.
+const STALE_MS: u64 = 500;
 /// Changes that a reader may fall behind before it has to list again.
 const BEHIND: usize = 4_096;
 
@@ -46,9 +48,24 @@ impl Feed {
         self.inner().status.clone()
     }
 
+    /// The same, said at this instant: nothing changed since, but time has passed.
+    pub fn status_at(&self, now_ms: u64) -> Arc<Status> {
+        let mut inner = self.inner();
+        if inner.status.now_ms.saturating_add(STALE_MS) < now_ms {
+            // Two copies a second at most, however many ask.
+            Arc::make_mut(&mut inner.status).now_ms = now_ms;
+        }
+        inner.status.clone()
+    }
+
     /// What changes from now on.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.sender.subscribe()
+    }
+
+    /// How many watch.
+    pub fn watchers(&self) -> usize {
+        self.sender.receiver_count()
     }
 
     /// Changes after a revision; `None` when they are not all remembered.

@@ -81,11 +81,17 @@ pub(crate) fn listed(node: &NodeView) -> Node {
         progress: node.progress.to_owned(),
         failures: node.failures,
         rule: node.rule.clone(),
-        waits_for: node.waits_for.clone(),
+        // Who holds it says it all; the command that ends it stands with the pause.
+        waits_for: if node.held.is_some() { String::new() } else { node.waits_for.clone() },
         until_ms: node.until_ms,
         error: node.error.clone(),
-        held: node.held.clone(),
+        held: node.held.as_deref().map(|words| without_remedy(words).to_owned()),
     }
+}
+
+/// The engine's words end with the command that ends the pause.
+fn without_remedy(words: &str) -> &str {
+    words.split_once("; `").map_or(words, |(words, _)| words)
 }
 
 fn paused(pause: &engine::view::PauseView) -> Pause {
@@ -99,7 +105,7 @@ fn paused(pause: &engine::view::PauseView) -> Pause {
         only: pause.only.to_owned(),
         by: pause.by.to_owned(),
         since_ms: pause.since_ms,
-        reason: pause.words.clone(),
+        reason: without_remedy(&pause.words).trim_start_matches("paused: ").to_owned(),
         resume: format!("homeostat resume{scope}{only}"),
     }
 }

@@ -29,8 +29,10 @@ pub struct DaemonArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// How the interface can be reached.
     #[command(flatten)]
     pub api: ApiArgs,
+    /// What is traced.
     #[command(flatten)]
     pub trace: TraceArgs,
 }
@@ -60,7 +62,9 @@ async fn daemon(
     let wanted = Wanted { file: &args.file, state: args.state.as_deref(), api: &args.api, copy: None, intervals };
     let mut kept = Kept::start(wanted, terminal, fleet, decider).await?;
     let host = kept.host.clone();
-    kept.screen.note(&format!("{}: generation {}", args.file.display(), host.view().generation));
+    for line in kept.describe(&args.file, fleet).await.lines() {
+        kept.screen.note(line);
+    }
     tell(&[NotifyState::Ready, NotifyState::Status("keeping the fleet")]);
 
     // Half of what systemd allows; without systemd it never comes.

@@ -120,6 +120,26 @@ impl Kept {
         Ok(Kept { host, backend, follow, screen, server })
     }
 
+    /// What is kept and where it can be reached, in a few lines.
+    pub async fn describe(&self, file: &Path, fleet: &Fleet) -> String {
+        let view = self.host.view();
+        let known = view.nodes.iter().filter(|node| node.attempt.is_some()).count();
+        let groups = fleet.shape.groups.clone();
+        let same = self.host.look(move |driver| driver.state().desired.as_ref().is_some_and(|it| it.groups == groups));
+        let words = match same.await {
+            Ok(false) => format!(
+                "generation {}, changed since {file} was read; `homeostat diff {file}` shows how",
+                view.generation,
+                file = file.display()
+            ),
+            _ => format!("{}: generation {}", file.display(), view.generation),
+        };
+        let socket = self.server.socket().map(|path| path.display().to_string()).unwrap_or_default();
+        let listens = self.server.address().map(|address| format!(", listening at {address}")).unwrap_or_default();
+        let pid = std::process::id();
+        format!("run {}, process {pid}: {known} nodes known, socket {socket}{listens}\n{words}", view.run)
+    }
+
     /// Takes an edit of the file over, whole, or says why not.
     pub async fn adopt_edit(&mut self, edit: Edit) {
         let fleet = match edit {

@@ -112,7 +112,7 @@ impl Desk {
 #[async_trait::async_trait]
 impl Control for Desk {
     fn status(&self) -> Arc<Status> {
-        self.feed.status()
+        self.feed.status_at(self.host.now_ms())
     }
 
     fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
@@ -215,6 +215,10 @@ impl Control for Desk {
     }
 
     async fn metrics(&self) -> Result<String, Refusal> {
+        let bytes = std::fs::metadata(self.dir.join("state.db")).map_or(0, |file| file.len());
+        let kept = self.read(|reader| Ok(reader.head().next_seq - reader.first().next_seq)).await.unwrap_or(0);
+        self.metrics.journal(bytes, kept);
+        self.metrics.watchers(self.feed.watchers());
         let rendered = self.metrics.render(&self.feed.status());
         rendered.map_err(|error| Refusal::Failed(error.to_string()))
     }

@@ -269,7 +269,7 @@ impl HostBuilder {
             }
         };
         let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
-        Ok(HostHandle { asks, views, events: event_sender, outcome, opening })
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening, clock })
     }
 }
 

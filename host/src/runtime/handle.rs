@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::command::Consequences;
 use engine::driver::Driver;
-use engine::id::OperationId;
+use engine::id::{Millis, OperationId};
 use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use super::declare::Declaration;
 use super::operate::{CommandReport, Exported, Order, Refused};
 use super::{HostError, HostEvent};
+use crate::clock::Clock;
 use crate::decide::Decider;
 
 /// How a host ends.
@@ -76,6 +77,7 @@ pub struct HostHandle {
     pub(super) events: broadcast::Sender<HostEvent>,
     pub(super) outcome: watch::Receiver<Outcome>,
     pub(super) opening: Arc<[Notice]>,
+    pub(super) clock: Clock,
 }
 
 impl HostHandle {
@@ -239,6 +241,11 @@ impl HostHandle {
             Ok(Some(Ok(farewell))) => Ok(farewell),
             _ => Err(self.ended()),
         }
+    }
+
+    /// The host's clock.
+    pub fn now_ms(&self) -> Millis {
+        self.clock.now_ms()
     }
 
     /// The fleet as it is now.

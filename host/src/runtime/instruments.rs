@@ -9,6 +9,8 @@ use engine::io::{Input, Output};
 use inspect::{Candidate, DecisionLog};
 use tracing::Span;
 
+use crate::decide::Decider;
+
 /// Who watches.
 #[derive(Default)]
 pub(super) struct Instruments {
@@ -35,9 +37,12 @@ impl Instruments {
     }
 
     /// An input is about to be folded.
-    pub fn given(&mut self, driver: &Driver, input: &Input) {
+    pub fn given(&mut self, driver: &Driver, decider: &dyn Decider, input: &Input) {
         if let Some(metrics) = &self.metrics {
             metrics.taken(input);
+            if let (Input::Decided { .. }, Some(fuel)) = (input, decider.fuel_used()) {
+                metrics.decider_fuel(fuel);
+            }
         }
         if let (Some(decisions), Input::Decided { call, result: Ok(plan) }) = (&mut self.decisions, input)
             && let Some((_, snapshot)) = decisions.asked.take_if(|(asked, _)| asked == call)

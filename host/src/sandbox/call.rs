@@ -2,6 +2,8 @@
 //! store is never entered again.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use decider::{Description, Plan, Snapshot};
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Func, Instance, InstancePre, TypedFunc};
@@ -84,22 +86,37 @@ pub(super) unsafe fn reconcile(
     snapshot: &Snapshot,
     limits: &Limits,
     ticks: u64,
+    used: &AtomicU64,
 ) -> Result<Plan, GuestFailure> {
     let (mut store, instance) = instantiate(pre, limits, ticks, snapshot.nodes.len())?;
     let function = function(&mut store, &instance, index)?;
     // SAFETY: the type of an export belongs to the component, and the caller has checked this one's.
     let typed: Reconcile<'_> = unsafe { TypedFunc::new_unchecked(function) };
-    finish(typed, store, snapshot, limits)
+    let nodes = snapshot.nodes.len();
+    let (answer, left) = answer(typed, store, snapshot, limits);
+    used.store(limits.fuel(nodes).saturating_sub(left), Ordering::Relaxed);
+    answer
 }
 
 fn finish<'a>(
     typed: Reconcile<'a>,
-    mut store: Store<Usage>,
+    store: Store<Usage>,
     snapshot: &'a Snapshot,
     limits: &Limits,
 ) -> Result<Plan, GuestFailure> {
-    match typed.call(&mut store, (snapshot,)) {
+    answer(typed, store, snapshot, limits).0
+}
+
+/// The answer, and the fuel that is left.
+fn answer<'a>(
+    typed: Reconcile<'a>,
+    mut store: Store<Usage>,
+    snapshot: &'a Snapshot,
+    limits: &Limits,
+) -> (Result<Plan, GuestFailure>, u64) {
+    let answer = match typed.call(&mut store, (snapshot,)) {
         Ok((plan,)) => Ok(plan),
         Err(error) => Err(GuestFailure::classify(&error, store.data(), limits, snapshot.nodes.len())),
-    }
+    };
+    (answer, store.get_fuel().unwrap_or_default())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use decider::{Description, Plan, Rule, Snapshot};
 use engine::io::DeciderFailure;
@@ -23,6 +24,7 @@ pub struct LoadedDecider {
     size_bytes: u64,
     limits: Arc<Limits>,
     ticker: Arc<Ticker>,
+    fuel: AtomicU64,
 }
 
 /// What is known of a loaded decider.
@@ -57,7 +59,14 @@ impl LoadedDecider {
         ticker: Arc<Ticker>,
     ) -> Result<LoadedDecider, LoadError> {
         let admitted = admit(engine, bytes, &limits, ticker.ticks())?;
-        Ok(LoadedDecider { admitted, digest: digest(bytes), size_bytes: bytes.len() as u64, limits, ticker })
+        Ok(LoadedDecider {
+            admitted,
+            digest: digest(bytes),
+            size_bytes: bytes.len() as u64,
+            limits,
+            ticker,
+            fuel: AtomicU64::new(0),
+        })
     }
 
     /// Asks for a plan. Blocks until the guest answers, or a limit stops it; never call it on an async worker
@@ -67,8 +76,13 @@ impl LoadedDecider {
         // SAFETY: `admit` made the trial pass through `reconcile_checked` with this export of this component.
         #[allow(unsafe_code)]
         unsafe {
-            call::reconcile(instance_pre, reconcile, snapshot, &self.limits, self.ticker.ticks())
+            call::reconcile(instance_pre, reconcile, snapshot, &self.limits, self.ticker.ticks(), &self.fuel)
         }
+    }
+
+    /// The fuel that the last call used.
+    pub fn fuel_used(&self) -> u64 {
+        self.fuel.load(Ordering::Relaxed)
     }
 
     /// The same, with the failure as the engine takes it.

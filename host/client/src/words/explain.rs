@@ -8,8 +8,7 @@ use super::text::{Pen, ago, until};
 
 /// One line that says it all, then the rule, the facts that it rests on, what ends it, and what a person can do.
 pub fn explanation(of: &Explanation, pen: &Pen) -> String {
-    let attempt = of.attempt.map(|attempt| format!(" (attempt {attempt})")).unwrap_or_default();
-    let mut text = format!("{}{attempt}: {}\n\n", pen.bold(&escape(&of.node)), escape(&of.summary));
+    let mut text = format!("{}\n\n", pen.bold(&escape(&of.summary)));
     match &of.rule {
         Some(rule) => {
             let verb = of.verb.as_deref().map(|verb| format!(" → {verb}")).unwrap_or_default();

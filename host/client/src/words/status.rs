@@ -108,19 +108,8 @@ fn head(status: &Status, pen: &Pen) -> String {
 }
 
 fn pause_line(pause: &Pause, now_ms: u64) -> String {
-    let what = match pause.only.as_str() {
-        "create" => "nothing is created",
-        "destroy" => "nothing is destroyed",
-        _ => "nothing is done",
-    };
-    let place = pause.group.as_ref().map(|group| format!(" in group {group}")).unwrap_or_default();
-    let by = match pause.by.as_str() {
-        "operator" => "by an operator".to_owned(),
-        guard => format!("by the guard {guard}"),
-    };
-    let reason = if pause.reason.is_empty() { String::new() } else { format!(": {}", pause.reason) };
     let since = lasting(now_ms.saturating_sub(pause.since_ms));
-    format!("{what}{place}, {by} for {since}{reason}; `{}` ends it", pause.resume)
+    format!("{}, for {since}; `{}` ends it", pause.reason, pause.resume)
 }
 
 /// Each pause in a line.

@@ -48,8 +48,10 @@ pub struct UpArgs {
     /// Write a copy of the state's journal to this file, to be replayed; one that exists is continued.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
+    /// How the interface can be reached.
     #[command(flatten)]
     pub api: ApiArgs,
+    /// What is traced.
     #[command(flatten)]
     pub trace: TraceArgs,
 }
