@@ -10,6 +10,7 @@ use crate::driver::Driver;
 use crate::guard::Guard;
 use crate::id::{Millis, NodeId};
 use crate::io::{Notice, Promise};
+use crate::mutation::Mutation;
 
 /// Which effects a pause holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -184,6 +185,9 @@ pub(crate) fn group_of(slot: &str) -> &str {
 impl Driver {
     /// The first pause that holds such an effect for a group's slots.
     pub(crate) fn pause_on(&self, group: &str, effect: Effect) -> Option<&Pause> {
+        if self.mutated(Mutation::PauseIgnored) {
+            return None;
+        }
         self.state.pauses.iter().find(|pause| pause.holds(group, effect))
     }
 
@@ -248,7 +252,7 @@ impl Driver {
             }
         }
         self.notice(Notice::Resumed { scope, only });
-        self.queued = true;
+        self.queued |= !self.mutated(Mutation::ResumeDoesNotWake);
     }
 
     /// A decision is not carried out: the slot says why.

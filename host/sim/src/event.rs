@@ -22,6 +22,8 @@ pub(crate) enum Event {
     Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
     /// The address of a resource changes.
     MoveEndpoint { lease: String },
+    /// A person comes to resume what is paused.
+    Person,
     /// The host is started again.
     Restart,
 }
