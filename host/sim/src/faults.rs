@@ -159,7 +159,7 @@ faults! {
     /// An operator resumes.
     OrderResume = "order-resume", Incident, 60;
     /// An operator adopts an orphan, or has it destroyed.
-    OrderOrphan = "order-orphan", Incident, 40;
+    OrderOrphan = "order-orphan", Incident, 120;
     /// An order that must be refused.
     OrderRefused = "order-refused", Incident, 20;
     /// The guards are set, or lifted.

@@ -137,10 +137,34 @@ impl Sim<'_> {
     fn about_an_orphan(&mut self) -> Option<Command> {
         let orphans: Vec<(String, String)> = self.driver.state().orphans.keys().cloned().collect();
         let (provider, lease) = self.some_of(&orphans)?;
-        Some(match self.choices.below(2) {
+        Some(match self.choices.below(3) {
             0 => Command::AdoptOrphan { provider, lease },
-            _ => Command::DestroyOrphan { provider, lease },
+            1 => Command::DestroyOrphan { provider, lease },
+            _ => return self.make_way(provider, lease),
         })
+    }
+
+    /// The orphan is to take the place of what holds its slot: creates of the group are paused, the slot is killed, the orphan is
+    /// adopted once that is cleaned up, and creates go on.
+    fn make_way(&mut self, provider: String, lease: String) -> Option<Command> {
+        let orphan = self.driver.state().orphans.get(&(provider.clone(), lease.clone()))?;
+        let slot = orphan.key.slot.clone();
+        let group = slot.rsplit_once('-').map(|(group, _)| group.to_string());
+        let only = Only::Create;
+        let later = 10_000 + self.choices.span_ms(60_000);
+        self.after(1, Event::Orders(vec![Command::Kill { nodes: vec![slot] }]));
+        let resume = Command::Resume { group: group.clone(), only };
+        self.after(later, Event::Orders(vec![Command::AdoptOrphan { provider, lease }, resume]));
+        Some(Command::Pause { group, only })
+    }
+
+    /// Orders that were meant to follow.
+    pub(crate) fn follow_up(&mut self, orders: Vec<Command>) {
+        for order in orders {
+            if self.phase == Phase::Faulty && self.up && self.found.is_none() {
+                self.give(order, false);
+            }
+        }
     }
 
     /// An order that names something which is not there, or asks for too much.

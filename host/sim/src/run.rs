@@ -324,6 +324,7 @@ impl<'a> Sim<'a> {
                     self.say(|| format!("the address of {lease} changes"));
                 }
             }
+            Event::Orders(orders) => self.follow_up(orders),
             Event::Person => self.person(),
             Event::Restart => self.restart(),
         }
