@@ -16,7 +16,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run deciders test check bench fmt
+.PHONY: help setup browser build run deciders test check bench fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,10 @@ run: build ## bring examples/web.toml up; ^C takes it down
 deciders: setup ## the deciders of examples/deciders, as components in target/deciders
 	@$(CARGO) run --release --quiet -p example-deciders -- $(or $(CARGO_TARGET_DIR),target)/deciders
 
-test: setup ## all tests
+browser: ## the browser that the tests of the dashboard drive, where it is missing
+	@scripts/browser.sh
+
+test: setup browser ## all tests
 	$(CARGO) test --release --locked --no-fail-fast
 
 check: setup ## format, lints, documentation, licences

@@ -4,6 +4,7 @@
 pub mod backends;
 pub mod cli;
 pub mod clock;
+pub mod control;
 pub mod decide;
 pub mod demo;
 pub mod executor;
@@ -15,4 +16,7 @@ pub mod view;
 
 pub use async_trait::async_trait;
 pub use engine;
-pub use runtime::{Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle, Intervals, Shutdown};
+pub use runtime::{
+    CommandReport, Declaration, Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle, Intervals, Order,
+    Refused, Shutdown, Why,
+};

@@ -23,7 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("journal", &["decider", "engine"]),
     ("store", &["engine", "journal"]),
     ("api", &["decider", "engine"]),
-    ("client", &["api", "engine"]),
+    ("client", &["api", "engine", "step", "store"]),
+    ("inspect", &["api", "decider", "engine", "journal", "step", "store"]),
     ("scenario", &["decider", "engine"]),
     ("step", &["decider", "engine", "journal"]),
     (
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "decider",
             "decider-artifact",
             "engine",
+            "inspect",
             "journal",
             "model",
             "scenario",

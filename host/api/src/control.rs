@@ -16,12 +16,13 @@ pub trait Control: Send + Sync + 'static {
     /// The fleet as it is now: the last one that was published. It costs a clone of a pointer.
     fn status(&self) -> Arc<Status>;
 
-    /// What changes from now on, each with its revision; the last one sent is [`Status::revision`] or a later one. A reader
-    /// that falls behind is told so by the channel and has to list again.
+    /// What changes from now on, each with its revision. A change is remembered ([`Control::changes_after`]) before it is sent,
+    /// and sent before a list has it ([`Control::status`]), so that nothing falls between a list and what follows. A reader that
+    /// falls behind is told so by the channel and has to list again.
     fn changes(&self) -> broadcast::Receiver<Arc<Change>>;
 
     /// Changes after a revision, oldest first; `None` when they are not all remembered (another start of the daemon, or too
-    /// long ago), so that the reader has to list again.
+    /// long ago), so that the reader has to list again. The revision of the newest list is always known.
     fn changes_after(&self, revision: &str) -> Option<Vec<Arc<Change>>>;
 
     /// All that is known of a node.

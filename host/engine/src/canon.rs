@@ -384,6 +384,7 @@ impl Form<'_> {
         let by = match by {
             By::Operator => 0,
             By::Guard { guard, limit: _, value: _ } => 1 + *guard as u64,
+            By::Start { orphans: _ } => 255,
         };
         self.push(*only as u64 | by << 8);
     }

@@ -250,6 +250,10 @@ impl Driver {
                 self.queued = true;
                 Ok(())
             }
+            Input::Surveyed { provider, listing } => {
+                self.fold_surveyed(&provider, &listing);
+                Ok(())
+            }
             Input::Restarted => {
                 self.fold_restarted();
                 Ok(())
@@ -270,6 +274,7 @@ impl Driver {
                 return folded;
             }
         }
+        self.end_start_pause();
         self.fire_due();
         self.start_pass();
         self.flush();

@@ -343,7 +343,7 @@ fn s10(step: &Changed<'_>, found: &mut Found) {
 
 /// S14: nothing is created, destroyed or called gone because a listing lacks it.
 fn s14(step: &Changed<'_>, found: &mut Found) {
-    let Input::Listed { provider, listing } = step.input else { return };
+    let (Input::Listed { provider, listing } | Input::Surveyed { provider, listing }) = step.input else { return };
     for (slot, before, after) in nodes(step) {
         let facts = |node: Option<&ManagedNode>| {
             node.map(|node| (node.lease.clone(), node.endpoint.clone(), node.session.clone()))

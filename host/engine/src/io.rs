@@ -309,6 +309,13 @@ pub enum Input {
     Command(Command),
     /// Another decider is in force: what was held because of the previous one is decided again (SPEC 11).
     DeciderChanged(DeciderIdentity),
+    /// What a backend holds when the host starts, with or without its state: the boot join (SPEC 10). Takes no action.
+    Surveyed {
+        /// Which backend.
+        provider: String,
+        /// What it holds.
+        listing: Listing,
+    },
     /// The host starts again, with what was durable: what was on its way may or may not have happened (SPEC 10).
     Restarted,
     /// Time passed: whatever is due fires.
@@ -380,6 +387,23 @@ pub enum Notice {
         lease: LeaseId,
         /// Its label.
         key: ExternalKey,
+    },
+    /// Resources of our run were there when the host started, and its state had never heard of them: it is older than they
+    /// are, or was lost. Nothing is made until a person has looked.
+    StateIsOlder {
+        /// How many.
+        orphans: u32,
+    },
+    /// When the host started, a backend did not show the resource of a ready node. Nothing follows from that (S14).
+    Missing {
+        /// Where.
+        provider: String,
+        /// The slot's name.
+        node: String,
+        /// The attempt.
+        attempt: AttemptId,
+        /// What is not there.
+        lease: LeaseId,
     },
     /// An operator paused effects.
     Paused {

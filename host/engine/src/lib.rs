@@ -29,6 +29,7 @@ mod rows;
 pub mod schedule;
 pub mod shape;
 pub mod state;
+mod survey;
 mod sweep;
 pub mod validate;
 pub mod view;

@@ -17,7 +17,7 @@ use crate::state::{Authorised, ManagedNode, Orphan, Reap, Slot};
 use crate::sweep::unknown_template;
 
 /// The highest attempt id that is taken over from a label: ids above it are not to be used up by a label that lies.
-const MAX_ADOPTED: u64 = u64::MAX / 4;
+pub(crate) const MAX_ADOPTED: u64 = u64::MAX / 4;
 
 impl Driver {
     fn orphaned(&self, provider: &str, lease: &str) -> Result<&Orphan, CommandError> {
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     /// No attempt up to this one is given out from now on; durable before anything is done under it (S3).
-    fn pass_over(&mut self, attempt: AttemptId) {
+    pub(crate) fn pass_over(&mut self, attempt: AttemptId) {
         self.state.next_attempt = self.state.next_attempt.max(attempt.0.saturating_add(1));
         if self.state.next_attempt > self.state.reserved_below {
             self.state.reserved_below = self.state.next_attempt;

@@ -82,6 +82,12 @@ pub enum By {
         /// What would have been.
         value: u32,
     },
+    /// The host, when it started and found resources of its run that its state had never heard of. Ends by itself when no
+    /// orphan is left.
+    Start {
+        /// How many.
+        orphans: u32,
+    },
 }
 
 impl fmt::Display for By {
@@ -89,6 +95,9 @@ impl fmt::Display for By {
         match self {
             By::Operator => f.write_str("an operator"),
             By::Guard { guard, limit, value } => write!(f, "the guard {} ({value} of {limit})", guard.label()),
+            By::Start { orphans } => {
+                write!(f, "the start, which found {orphans} orphans that its state never heard of")
+            }
         }
     }
 }

@@ -149,6 +149,13 @@ impl Driver {
         evaluated && self.state().slots.iter().all(settled)
     }
 
+    /// One slot as people see it; `None` where there is none of that name, or nothing is wanted or left of it.
+    pub fn node_view(&self, slot: &str) -> Option<NodeView> {
+        let slot = self.state.slot(*self.state.names.get(slot)?)?;
+        (slot.desired.is_some() || slot.node.is_some())
+            .then(|| node_view(slot, self.reported.as_ref(), self.pass_retry_at, self.now_ms()))
+    }
+
     /// The state as people see it.
     pub fn view(&self) -> View {
         let state = self.state();
@@ -205,6 +212,7 @@ impl Driver {
                     by: match pause.by {
                         By::Operator => "operator",
                         By::Guard { guard, .. } => guard.label(),
+                        By::Start { .. } => "start",
                     },
                     since_ms: pause.since_ms,
                     words: pause.to_string(),

@@ -52,6 +52,14 @@ pub enum RecordedInput {
         #[serde(with = "crate::listing")]
         listing: Listing,
     },
+    /// What a backend holds at the start, compared with what the state knows.
+    Surveyed {
+        /// Which backend.
+        provider: String,
+        /// What it holds.
+        #[serde(with = "crate::listing")]
+        listing: Listing,
+    },
     /// The operator's settings changed.
     PolicyChanged(Policy),
     /// An operator's order.
@@ -76,6 +84,7 @@ impl RecordedInput {
             RecordedInput::Observed { .. } => "observed",
             RecordedInput::Listed { .. } => "listed",
             RecordedInput::Adopt { .. } => "adopt",
+            RecordedInput::Surveyed { .. } => "surveyed",
             RecordedInput::PolicyChanged(_) => "policy-changed",
             RecordedInput::Command(_) => "command",
             RecordedInput::DeciderChanged(_) => "decider-changed",
@@ -95,6 +104,7 @@ impl From<RecordedInput> for Input {
             RecordedInput::Observed { attempt, observation } => Input::Observed { attempt, observation },
             RecordedInput::Listed { provider, listing } => Input::Listed { provider, listing },
             RecordedInput::Adopt { provider, listing } => Input::Adopt { provider, listing },
+            RecordedInput::Surveyed { provider, listing } => Input::Surveyed { provider, listing },
             RecordedInput::PolicyChanged(policy) => Input::PolicyChanged(policy),
             RecordedInput::Command(command) => Input::Command(command),
             RecordedInput::DeciderChanged(identity) => Input::DeciderChanged(identity),

@@ -81,6 +81,7 @@ impl Recorder {
             Input::Answered { id, status } => RecordedInput::Answered { id, status },
             Input::Observed { attempt, observation } => RecordedInput::Observed { attempt, observation },
             Input::Listed { provider, listing } => RecordedInput::Listed { provider, listing },
+            Input::Surveyed { provider, listing } => RecordedInput::Surveyed { provider, listing },
             Input::Adopt { provider, listing } => RecordedInput::Adopt { provider, listing },
             Input::Command(command) => RecordedInput::Command(command),
             Input::PolicyChanged(policy) => RecordedInput::PolicyChanged(policy),

@@ -166,9 +166,11 @@ impl Walk {
 
     fn fold(&mut self, line: &Line, input: Input, recorded: Option<&str>) -> Result<(), Mismatch> {
         if input == Input::Restarted {
-            // What was not recorded of the last batch before it died with the process, and so did the call in flight.
+            // What was not recorded of the last batch before it died with the process, and so did the call in flight. It goes
+            // on after an end mark too.
             self.expected.clear();
             self.asked = None;
+            self.ended = false;
         }
         self.settled(line)?;
         let changed = match &input {

@@ -81,7 +81,9 @@ mod tests {
             let words: Vec<&str> = text.split(' ').collect();
             assert_eq!(parse_order(&words).unwrap().to_string(), text);
         }
-        for text in ["", "scale web", "scale web x", "pause", "pause a b all", "resume web", "destroy group", "burn web-0"] {
+        for text in
+            ["", "scale web", "scale web x", "pause", "pause a b all", "resume web", "destroy group", "burn web-0"]
+        {
             let words: Vec<&str> = text.split_whitespace().collect();
             assert!(parse_order(&words).is_err(), "{text}");
         }

@@ -119,6 +119,12 @@ fn notice_text(notice: &Notice) -> String {
         Notice::Orphan { provider, lease, key } => format!("orphan {lease} at {provider} ({key})"),
         Notice::OrphanGone { provider, lease } => format!("orphan {lease} at {provider} is gone"),
         Notice::Reaping { provider, lease, key } => format!("reaping {lease} at {provider} ({key})"),
+        Notice::StateIsOlder { orphans } => {
+            format!("the state is older than {orphans} orphans: creates wait for a person")
+        }
+        Notice::Missing { provider, node, attempt, lease } => {
+            format!("{node} {attempt}: {lease} is missing at {provider}")
+        }
         Notice::Paused { scope, only } => format!("paused {} of {}", only.label(), whole(scope)),
         Notice::Resumed { scope, only } => format!("resumed {} of {}", only.label(), whole(scope)),
         Notice::GuardTripped { guard, limit, group } => {

@@ -9,6 +9,8 @@ mod orphans;
 mod pauses;
 #[path = "orders/shapes.rs"]
 mod shapes;
+#[path = "orders/start.rs"]
+mod start;
 
 use decider::Stage;
 use engine::command::{Command, CommandError, Consequences};

@@ -102,13 +102,7 @@ impl Audit {
     }
 
     /// An input was folded, or refused.
-    pub fn folded(
-        &mut self,
-        input: &Input,
-        accepted: bool,
-        driver: &Driver,
-        outputs: &[Output],
-    ) -> Option<Violation> {
+    pub fn folded(&mut self, input: &Input, accepted: bool, driver: &Driver, outputs: &[Output]) -> Option<Violation> {
         match input {
             Input::Command(command) if accepted => self.ordered(command, AttemptId(driver.state().next_attempt)),
             Input::PolicyChanged(policy) => self.guarded(policy.guards),
@@ -202,7 +196,8 @@ impl Audit {
                 .map(|node| Seen { attempt: node.attempt, deleting: node.intent == Intent::Deleting });
             self.seen.push(seen);
             let before = earlier.get(at).copied().flatten();
-            let ready = slot.node.as_ref().is_none_or(|node| node.stage == Stage::Dormant && node.intent == Intent::Active);
+            let ready =
+                slot.node.as_ref().is_none_or(|node| node.stage == Stage::Dormant && node.intent == Intent::Active);
             if ready {
                 self.down.remove(&slot.name);
             }
@@ -272,7 +267,10 @@ impl Audit {
         if let Some(pause) = self.pauses.iter().find(holds) {
             let scope = pause.scope.as_deref().unwrap_or("the whole run");
             let kind = operation.request.kind().label();
-            return broken("SPEC 10", format!("{id} ({kind}) leaves while {} of {scope} is paused", pause.only.label()));
+            return broken(
+                "SPEC 10",
+                format!("{id} ({kind}) leaves while {} of {scope} is paused", pause.only.label()),
+            );
         }
         let now = driver.now_ms();
         if creates {
@@ -298,7 +296,8 @@ impl Audit {
         let lease = lease?;
         let state = driver.state();
         let holder = state.holder(id.attempt).and_then(|node| state.slot(node)?.node.as_ref());
-        if holder.is_none_or(|node| node.lease.as_ref() != Some(lease)) && self.swept.insert((id.attempt, lease.clone()))
+        if holder.is_none_or(|node| node.lease.as_ref() != Some(lease))
+            && self.swept.insert((id.attempt, lease.clone()))
         {
             return self.destroy(now, lease);
         }

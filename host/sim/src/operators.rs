@@ -188,7 +188,8 @@ impl Sim<'_> {
             6 => Command::Resume { group: Some(nowhere()), only: Only::All },
             7 => Command::DestroyOrphan { provider: "cloud".into(), lease: "L0".into() },
             _ => {
-                let shape = ClusterShape { generation: current.generation + 1, groups: Vec::new(), ..(*current).clone() };
+                let shape =
+                    ClusterShape { generation: current.generation + 1, groups: Vec::new(), ..(*current).clone() };
                 Command::Apply { shape, policy: None, base_generation: current.generation + 1 }
             }
         }

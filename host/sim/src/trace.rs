@@ -176,6 +176,7 @@ impl Trace {
             Input::Observed { attempt, observation } => format!("observe {attempt} {}", observed(observation)),
             Input::Listed { provider, listing } => format!("list {provider} {}", self.listing(listing)),
             Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
+            Input::Surveyed { provider, listing } => format!("survey {provider} {}", self.listing(listing)),
             Input::PolicyChanged(policy) => {
                 self.guarded |= !policy.guards.is_off();
                 let guards = if self.guarded { guards(&policy.guards) } else { String::new() };

@@ -428,9 +428,8 @@ impl World {
 
     /// The host lost its state and knows a fence only: a label with an attempt below it is that of an earlier start.
     pub fn take_for_ours(&mut self, fence: u64) {
-        let below = |held: &&Resource| {
-            held.key.as_ref().is_some_and(|key| key.run == self.run && key.attempt.0 < fence)
-        };
+        let below =
+            |held: &&Resource| held.key.as_ref().is_some_and(|key| key.run == self.run && key.attempt.0 < fence);
         self.released.extend(self.live.iter().filter(below).map(|held| held.lease.clone()));
     }
 

@@ -49,6 +49,12 @@ pub trait Backend: Send + Sync {
         Err(Fault::permanent("this backend cannot listen to a session again"))
     }
 
+    /// What the boot command wrote last, for people.
+    async fn output(&self, key: &ExternalKey, lease: &LeaseId, query: OutputQuery) -> Result<OutputPage, Fault> {
+        let _ = (key, lease, query);
+        Err(Fault::permanent("this backend keeps no output"))
+    }
+
     /// Stops the bootstrap and what it started. Already gone is success.
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault>;
 
@@ -75,6 +81,24 @@ pub struct Started {
     pub session: SessionId,
     /// It was running already.
     pub adopted: bool,
+}
+
+/// What [`Backend::output`] is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputQuery {
+    /// Only lines after this place; `None` for the last ones.
+    pub after: Option<u64>,
+    /// At most so many.
+    pub lines: usize,
+}
+
+/// What [`Backend::output`] answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutputPage {
+    /// Each line, oldest first, with its place: the next query goes on after it.
+    pub lines: Vec<(u64, String)>,
+    /// The place after the last line.
+    pub next: u64,
 }
 
 /// What [`Backend::start`] is asked.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine::id::AttemptId;
 use engine::recovery::LiveSession;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Executor, Shared};
@@ -50,8 +51,8 @@ impl Executor {
 
 impl Executor {
     /// Listens again to a session of an earlier start of the host. One that cannot be found is closed, and nothing is known
-    /// of its end.
-    pub fn listen(&self, known: LiveSession) {
+    /// of its end. The task ends when that is known.
+    pub fn listen(&self, known: LiveSession) -> JoinHandle<()> {
         let executor = self.clone();
         tokio::spawn(async move {
             let attempt = known.attempt;
@@ -66,7 +67,7 @@ impl Executor {
             if heard.is_err() {
                 executor.shared.observed(attempt, Observation::Closed { exit: None }).await;
             }
-        });
+        })
     }
 }
 

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
-use ::journal::{Chain, Draft, Reader, Recorder, WriteError, Writer, verify};
+use ::journal::{Chain, Draft, Entry, Reader, Recorder, WriteError, Writer, verify};
 use decider::Description;
 use engine::driver::{DriverConfig, DriverError};
 use engine::id::Millis;
 use engine::io::{Input, Output};
+use store::{Store, StoreError, records};
 
 use super::JournalError;
 
@@ -29,6 +30,8 @@ pub struct JournalFile {
     /// Something was announced that is not durable yet.
     dirty: bool,
     continued: Continued,
+    /// Where the file stood when it was opened.
+    opened_at: Chain,
 }
 
 /// What was in the file before.
@@ -43,6 +46,7 @@ pub struct Continued {
 #[derive(Debug)]
 enum Order {
     Append(Millis, Box<Draft>),
+    Copy(Millis, Box<Entry>),
     /// Make durable what was appended, and say how that went.
     Sync(SyncSender<Result<(), WriteError>>),
 }
@@ -89,12 +93,46 @@ impl JournalFile {
             .name("journal".into())
             .spawn(move || write(Writer::after(BufWriter::new(file), chain), &waiting))
             .map_err(|error| io("start a thread for", error))?;
-        Ok(JournalFile { path, orders: Some(orders), thread: Some(thread), recorder: None, dirty: false, continued })
+        Ok(JournalFile {
+            path,
+            orders: Some(orders),
+            thread: Some(thread),
+            recorder: None,
+            dirty: false,
+            continued,
+            opened_at: chain,
+        })
     }
 
     /// What was in the file before.
     pub fn continued(&self) -> Continued {
         self.continued
+    }
+
+    /// Goes on as a copy of a store's journal: what the file lacks of it is written first.
+    ///
+    /// # Errors
+    ///
+    /// The file has another history, or lacks one that the store has dropped.
+    pub(crate) fn copy_of(&mut self, store: &mut dyn Store) -> Result<(), JournalError> {
+        let at = self.opened_at;
+        match store.chain_at(at.next_seq) {
+            Ok(known) if known == at => {}
+            Ok(_) | Err(StoreError::OutOfRange { .. }) => {
+                return Err(JournalError::OtherHistory { path: self.path.clone() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        for line in records(store, at.next_seq)? {
+            let line = line?;
+            self.copy(line.at_ms, line.entry)?;
+        }
+        self.settle()
+    }
+
+    /// Takes a record of the store that it is a copy of.
+    pub(crate) fn copy(&mut self, at_ms: Millis, entry: Entry) -> Result<(), JournalError> {
+        self.order(Order::Copy(at_ms, Box::new(entry)))
     }
 
     /// A driver begins.
@@ -153,12 +191,15 @@ impl JournalFile {
     }
 
     fn append(&mut self, at_ms: Millis, draft: Draft) -> Result<(), JournalError> {
-        let order = Order::Append(at_ms, Box::new(draft));
+        self.order(Order::Append(at_ms, Box::new(draft)))
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), JournalError> {
         let sent = self.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok());
         if sent { Ok(()) } else { Err(self.gone()) }
     }
 
-    fn settle(&mut self) -> Result<(), JournalError> {
+    pub(crate) fn settle(&mut self) -> Result<(), JournalError> {
         let (reply, answer) = sync_channel(1);
         let sent = self.orders.as_ref().is_some_and(|orders| orders.send(Order::Sync(reply)).is_ok());
         match answer.recv() {
@@ -209,7 +250,8 @@ fn write(mut writer: Writer<BufWriter<File>>, orders: &Receiver<Order>) {
         };
         match order {
             // After a failure the file ends where it failed: nothing may follow.
-            Order::Append(..) if failed.is_some() => {}
+            Order::Append(..) | Order::Copy(..) if failed.is_some() => {}
+            Order::Copy(at_ms, entry) => failed = writer.append(at_ms, &entry).err(),
             Order::Append(at_ms, draft) => failed = writer.append(at_ms, &draft.entry()).err(),
             Order::Sync(reply) => {
                 let synced = match failed.take() {
@@ -324,6 +366,7 @@ mod tests {
             recorder: Some(recorder),
             dirty: true,
             continued: Continued::default(),
+            opened_at: Chain::default(),
         };
         file.append(0, draft).unwrap();
         let error = file.sync().unwrap_err().to_string();

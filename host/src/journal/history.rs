@@ -40,12 +40,20 @@ impl History {
         }
     }
 
-    /// Makes durable what announces an effect, and all before it.
-    pub fn sync(&mut self) -> Result<(), JournalError> {
+    /// Makes durable what announces an effect, and all before it; whether there was anything.
+    pub fn sync(&mut self) -> Result<bool, JournalError> {
         match self {
-            History::None => Ok(()),
-            History::File(file) => file.sync(),
+            History::None => Ok(false),
+            History::File(file) => file.sync().map(|()| true),
             History::Store(store) => store.sync(),
+        }
+    }
+
+    /// Where commands are remembered; `None` where nothing outlives the host.
+    pub fn store(&mut self) -> Option<&mut Durable> {
+        match self {
+            History::None | History::File(_) => None,
+            History::Store(store) => Some(store),
         }
     }
 
@@ -78,7 +86,7 @@ impl History {
         match self {
             History::None => Ok(()),
             History::File(file) => file.end(at_ms),
-            History::Store(store) => store.end(driver),
+            History::Store(store) => store.end(driver, at_ms),
         }
     }
 }

@@ -110,6 +110,15 @@ pub enum JournalError {
         /// The host's run.
         expected: String,
     },
+    /// A journal file has another history than the state.
+    #[error(
+        "{} is no copy of the state's journal, or lacks a beginning that the state has dropped; name another file",
+        path.display()
+    )]
+    OtherHistory {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A journal is a regular file.
     #[error("{} is not a regular file", path.display())]
     NotAFile {

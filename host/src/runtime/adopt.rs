@@ -1,5 +1,5 @@
-//! The start (SPEC 10): a host without its state lists what every backend holds, completely, before anything else (S14); one
-//! with its state goes on where it was.
+//! The start (SPEC 10): every backend is listed, completely, before anything else (S14). A host without its state adopts what
+//! it finds; one with its state goes on where it was, and compares.
 
 use std::time::Duration;
 
@@ -34,8 +34,6 @@ pub(super) struct Begun {
     pub inputs: Vec<Input>,
     /// Sessions to listen to again.
     pub sessions: Vec<LiveSession>,
-    /// The backends have not been listed yet.
-    pub list_now: bool,
     pub clock: Clock,
 }
 
@@ -60,30 +58,29 @@ impl Begin<'_> {
         };
         let listings = self.listings(&config.run).await?;
         let inputs = listings.into_iter().map(|(provider, listing)| Input::Adopt { provider, listing }).collect();
-        Ok((journal, history, Begun { driver, inputs, sessions: Vec::new(), list_now: false, clock: self.clock }))
+        Ok((journal, history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }))
     }
 
     /// With a store. What was pending is in doubt and sessions are listened to again; what the store does not know is an
-    /// orphan, and no attempt id is used that something bears already.
+    /// orphan, no attempt id is used that something bears already, and nothing is made before that is known.
     pub async fn with_store(
         self,
         store: Box<dyn Store>,
-        config: &mut DriverConfig,
+        copy: Option<JournalFile>,
+        config: &DriverConfig,
+        // The settings come with the declaration, if it is a new one.
+        declared: bool,
         decider: &dyn Decider,
     ) -> Result<(History, Begun), HostError> {
         let now_ms = self.clock.now_ms();
-        let mut store = store;
-        let fresh = store.load().map_err(crate::journal::JournalError::from)?.is_fresh();
-        let listings = if fresh { self.listings(&config.run).await? } else { Vec::new() };
-        let bears = listings.iter().flat_map(|(_, listing)| &listing.resources).filter_map(|held| held.key.as_ref());
-        let highest = bears.filter(|key| key.run == config.run).map(|key| key.attempt.0).max();
-        config.next_attempt = highest.map_or(1, |highest| highest.saturating_add(1));
-        let (history, known) = Durable::open(store, config, &decider.description(), now_ms)?;
+        let listings = self.listings(&config.run).await?;
+        let surveyed = listings.into_iter().map(|(provider, listing)| Input::Surveyed { provider, listing });
+        let (history, known) = Durable::open(store, copy, config, &decider.description(), now_ms)?;
         let history = History::Store(history);
         let Some(driver) = known else {
             let driver = Driver::new(config.clone()).map_err(driver_error)?;
-            let inputs = listings.into_iter().map(|(provider, listing)| Input::Listed { provider, listing }).collect();
-            return Ok((history, Begun { driver, inputs, sessions: Vec::new(), list_now: false, clock: self.clock }));
+            let inputs = surveyed.collect();
+            return Ok((history, Begun { driver, inputs, sessions: Vec::new(), clock: self.clock }));
         };
         if *driver.providers() != config.providers {
             let names = |map: &std::collections::BTreeMap<_, _>| format!("{map:?}");
@@ -97,13 +94,14 @@ impl Begin<'_> {
         if *driver.decider() != config.decider {
             inputs.push(Input::DeciderChanged(config.decider.clone()));
         }
-        if *driver.policy() != config.policy {
+        if *driver.policy() != config.policy && !declared {
             inputs.push(Input::PolicyChanged(config.policy));
         }
+        inputs.extend(surveyed);
         // A wall clock that was set back must not make everything wait until it catches up.
         let clock = Clock::starting_at(now_ms.max(driver.now_ms()));
         let sessions = driver.live_sessions();
-        Ok((history, Begun { driver, inputs, sessions, list_now: true, clock }))
+        Ok((history, Begun { driver, inputs, sessions, clock }))
     }
 
     /// All at once, taken over in the order of the names.

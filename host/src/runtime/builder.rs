@@ -3,19 +3,25 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use api::metrics::Metrics;
 use engine::driver::DriverConfig;
+use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
+use inspect::DecisionLog;
 use store::Store;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use super::adopt::{Begin, Begun};
 use super::changes::Publisher;
+use super::declare::Declaration;
 use super::handle::{HostHandle, Outcome};
+use super::instruments::Instruments;
 use super::select::{Parts, Runtime};
-use super::{HostError, Intervals};
+use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
@@ -24,6 +30,8 @@ use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJourna
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
+/// How long a start waits until the sessions of an earlier one are listened to again.
+const HEARD_LIMIT: Duration = Duration::from_secs(5);
 /// Events a slow listener may fall behind.
 const BROADCAST: usize = 4_096;
 
@@ -39,13 +47,15 @@ pub struct HostBuilder {
     watcher: Option<OutputWatcher>,
     state: State,
     history: Option<JournalFile>,
-    shape: Option<(ClusterShape, Numbered)>,
+    first: First,
+    instruments: Instruments,
 }
 
-/// Who numbers the generations of the first shape.
-enum Numbered {
-    ByCaller,
-    ByHost,
+/// What is wanted first.
+enum First {
+    None,
+    Shape(ClusterShape),
+    Declared(Declaration),
 }
 
 enum State {
@@ -68,7 +78,8 @@ impl HostBuilder {
             watcher: None,
             state: State::Memory,
             history: None,
-            shape: None,
+            first: First::None,
+            instruments: Instruments::default(),
         }
     }
 
@@ -106,14 +117,15 @@ impl HostBuilder {
 
     /// The first shape; more come through [`HostHandle::update_shape`].
     pub fn shape(mut self, shape: ClusterShape) -> Self {
-        self.shape = Some((shape, Numbered::ByCaller));
+        self.first = First::Shape(shape);
         self
     }
 
-    /// As [`HostBuilder::shape`], for content that nobody counts, such as a file's: where the state knows other content, it
-    /// gets the next generation (SPEC 2).
-    pub fn shape_to_number(mut self, shape: ClusterShape) -> Self {
-        self.shape = Some((shape, Numbered::ByHost));
+    /// A first shape with its settings, from somewhere that is read again and again, such as a file. Where the state has
+    /// taken it over before, what was changed since stands (see [`HostHandle::declare`]).
+    pub fn declare(mut self, declared: Declaration) -> Self {
+        self.policy = declared.policy;
+        self.first = First::Declared(declared);
         self
     }
 
@@ -137,9 +149,21 @@ impl HostBuilder {
         self
     }
 
-    /// Records all that the driver folds and decides, to be replayed (SPEC 12).
+    /// Records all that the driver folds and decides, to be replayed (SPEC 12). With a store it is a copy of what that keeps.
     pub fn history(mut self, file: JournalFile) -> Self {
         self.history = Some(file);
+        self
+    }
+
+    /// Keeps what was decided lately, with its facts, for whoever shows it.
+    pub fn decisions(mut self, log: Arc<DecisionLog>) -> Self {
+        self.instruments.keep_decisions(log);
+        self
+    }
+
+    /// Counts and measures what the host does.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.instruments.keep_metrics(metrics);
         self
     }
 
@@ -166,7 +190,7 @@ impl HostBuilder {
         }
         let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
         let clock = self.clock.unwrap_or_else(Clock::system);
-        let mut config = DriverConfig {
+        let config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.backends.iter().map(|(name, backend)| (name.clone(), backend.promise())).collect(),
@@ -185,7 +209,8 @@ impl HostBuilder {
         };
         let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
             State::Store(store) => {
-                let (history, begun) = begin.with_store(store, &mut config, &*decider).await?;
+                let settled = matches!(self.first, First::Declared(_));
+                let (history, begun) = begin.with_store(store, self.history, &config, settled, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
             State::Memory => {
@@ -197,11 +222,10 @@ impl HostBuilder {
                 begin.with_fence(Box::new(fence), self.history, config, &*decider).await?
             }
         };
-        let Begun { driver, inputs, sessions, list_now, clock } = begun;
-        let names: Vec<String> = self.backends.keys().cloned().collect();
+        let Begun { driver, inputs, sessions, clock } = begun;
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
-        let (event_sender, _) = broadcast::channel(BROADCAST);
-        let (commands, waiting) = mpsc::channel(16);
+        let (event_sender, mut early) = broadcast::channel(BROADCAST);
+        let (asks, waiting) = mpsc::channel(16);
         let mut runtime = Runtime::new(Parts {
             driver,
             executor: executor.clone(),
@@ -211,26 +235,25 @@ impl HostBuilder {
             clock,
             intervals: self.intervals,
             backends: self.backends,
-            commands: waiting,
+            asks: waiting,
             events,
             publisher: Publisher::new(view_sender, event_sender.clone()),
+            instruments: self.instruments,
         });
         for input in inputs {
             runtime.step(input)?;
         }
-        for session in sessions {
-            executor.listen(session);
-        }
-        if list_now {
-            // The boot join: what the state does not know, and what landed meanwhile.
-            for name in &names {
-                executor.list(name, &self.run);
-            }
-        }
-        match self.shape {
-            Some((shape, Numbered::ByCaller)) => runtime.desire(shape)?,
-            Some((shape, Numbered::ByHost)) => runtime.number_and_desire(shape)?,
-            None => {}
+        let heard: Vec<_> = sessions.into_iter().map(|session| executor.listen(session)).collect();
+        // What was said until here nobody could hear.
+        let opening = std::iter::from_fn(|| early.try_recv().ok());
+        let opening =
+            opening.filter_map(|event| if let HostEvent::Notice(notice) = event { Some(notice) } else { None });
+        let opening: Arc<[Notice]> = opening.collect();
+        drop(early);
+        match self.first {
+            First::Shape(shape) => runtime.desire(shape)?,
+            First::Declared(declared) => drop(runtime.declare(declared)?),
+            First::None => {}
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
         tokio::spawn(async move {
@@ -238,7 +261,15 @@ impl HostBuilder {
             // Nobody may be waiting.
             let _ = outcome_sender.send(Some(ended));
         });
-        Ok(HostHandle { commands, views, events: event_sender, outcome })
+        // Whoever starts it sees nodes that are there, or are said to be gone. One backend that hangs keeps nobody for long.
+        let all = async {
+            for one in heard {
+                // One that failed said so itself.
+                let _ = one.await;
+            }
+        };
+        let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening })
     }
 }
 

@@ -92,6 +92,7 @@ impl Runtime {
         let generation = state.desired.as_ref().map_or(0, |shape| shape.generation).saturating_add(1);
         let nothing = ClusterShape { run: state.run.clone(), generation, groups: Vec::new() };
         self.ending = Ending::TakingDown(None);
+        self.forget_declared()?;
         match self.desire(nothing) {
             // There is no higher generation: the fleet is left as it is, and the farewell shows it.
             Err(HostError::Shape(_)) => {

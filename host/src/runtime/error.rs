@@ -1,5 +1,6 @@
 //! Why a host does not start, refuses a wish, or ended.
 
+use engine::command::CommandError;
 use engine::driver::DriverError;
 use engine::io::Fault;
 use engine::shape::ShapeError;
@@ -28,6 +29,20 @@ pub enum HostError {
     /// What has to be durable is not.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A command without a usable id, or that this host cannot take. Nothing changed.
+    #[error("{0}")]
+    Order(String),
+    /// The id of a command was used for another one.
+    #[error("the id {id:?} was used for another command, at {at_ms} ms")]
+    IdTaken {
+        /// The id.
+        id: String,
+        /// When.
+        at_ms: u64,
+    },
+    /// The driver refuses a command. Nothing changed.
+    #[error(transparent)]
+    Command(CommandError),
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(DriverError),

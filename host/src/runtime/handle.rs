@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use engine::command::Consequences;
+use engine::driver::Driver;
 use engine::id::OperationId;
+use engine::io::Notice;
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use super::declare::Declaration;
+use super::operate::{CommandReport, Exported, Order, Refused};
 use super::{HostError, HostEvent};
 use crate::decide::Decider;
 
@@ -47,7 +52,15 @@ impl Farewell {
 
 pub(super) type Outcome = Option<Result<Arc<Farewell>, Arc<HostError>>>;
 
-pub(super) enum Command {
+/// Looks at the driver, on the loop.
+pub(super) type Look = Box<dyn FnOnce(&Driver) + Send>;
+
+pub(super) enum Ask {
+    Operate(Box<Order>, oneshot::Sender<Result<CommandReport, HostError>>),
+    Look(Look),
+    Foresee(Box<engine::command::Command>, oneshot::Sender<(u64, Result<Consequences, Refused>)>),
+    Export(oneshot::Sender<Result<Exported, HostError>>),
+    Declare(Box<Declaration>, oneshot::Sender<Result<u64, HostError>>),
     Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
     Policy(Box<Policy>),
     Decider(Arc<dyn Decider>),
@@ -58,10 +71,11 @@ pub(super) enum Command {
 /// A running host. Clones hold the same one; when the last is dropped, the host ends as with [`Shutdown::Keep`].
 #[derive(Clone, Debug)]
 pub struct HostHandle {
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) asks: mpsc::Sender<Ask>,
     pub(super) views: watch::Receiver<Arc<View>>,
     pub(super) events: broadcast::Sender<HostEvent>,
     pub(super) outcome: watch::Receiver<Outcome>,
+    pub(super) opening: Arc<[Notice]>,
 }
 
 impl HostHandle {
@@ -72,7 +86,21 @@ impl HostHandle {
     /// [`HostError::Shape`] with the field and the value; [`HostError::Ended`] when the host is ending.
     pub async fn update_shape(&self, shape: ClusterShape) -> Result<(), HostError> {
         let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Shape(Box::new(shape), reply)).await.is_err() {
+        if self.asks.send(Ask::Shape(Box::new(shape), reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Takes a declared fleet over: all of it, or, if it is refused, nothing; and nothing if it was taken over before. Answers
+    /// the generation in force.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Shape`] with the field and the value; [`HostError::Ended`] when the host is ending.
+    pub async fn declare(&self, declared: Declaration) -> Result<u64, HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.asks.send(Ask::Declare(Box::new(declared), reply)).await.is_err() {
             return Err(self.ended());
         }
         answer.await.unwrap_or_else(|_| Err(self.ended()))
@@ -84,7 +112,7 @@ impl HostHandle {
     ///
     /// [`HostError::Ended`] when the host has ended.
     pub async fn update_policy(&self, policy: Policy) -> Result<(), HostError> {
-        self.commands.send(Command::Policy(Box::new(policy))).await.map_err(|_| self.ended())
+        self.asks.send(Ask::Policy(Box::new(policy))).await.map_err(|_| self.ended())
     }
 
     /// Lets another decider decide, from the next pass on. What was held because the previous one failed is decided again.
@@ -93,7 +121,69 @@ impl HostHandle {
     ///
     /// [`HostError::Ended`] when the host has ended.
     pub async fn use_decider(&self, decider: Arc<dyn Decider>) -> Result<(), HostError> {
-        self.commands.send(Command::Decider(decider)).await.map_err(|_| self.ended())
+        self.asks.send(Ask::Decider(decider)).await.map_err(|_| self.ended())
+    }
+
+    /// Carries out what an operator asks for, once for each id (SPEC 10): when this returns, the command, its result and all
+    /// that follows from it in the driver are durable together. The same order again gets the first report.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Order`] for an id that is empty, too long or was used for something else, and when the host has no store;
+    /// [`HostError::Ended`] when it is ending. A command that the driver refuses is no error: the report says it.
+    pub async fn command(&self, order: Order) -> Result<CommandReport, HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.asks.send(Ask::Operate(Box::new(order), reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// What a command would do now, and the generation in force. Nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn foresee(
+        &self,
+        command: engine::command::Command,
+    ) -> Result<(u64, Result<Consequences, Refused>), HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.asks.send(Ask::Foresee(Box::new(command), reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.map_err(|_| self.ended())
+    }
+
+    /// The driver's checkpoint, and where the journal stands.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn export(&self) -> Result<Exported, HostError> {
+        let (reply, answer) = oneshot::channel();
+        if self.asks.send(Ask::Export(reply)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Looks at the driver between two inputs. The loop waits for it: it has to be quick, and must not panic.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Ended`] when the host has ended.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Driver) -> T + Send + 'static,
+    ) -> Result<T, HostError> {
+        let (reply, answer) = oneshot::channel();
+        // Whoever asked may be gone.
+        let look: Look = Box::new(move |driver| drop(reply.send(look(driver))));
+        if self.asks.send(Ask::Look(look)).await.is_err() {
+            return Err(self.ended());
+        }
+        answer.await.map_err(|_| self.ended())
     }
 
     /// Answers as soon as the loop gets to it: for whoever watches over the host.
@@ -103,7 +193,7 @@ impl HostHandle {
     /// [`HostError::Ended`] when the host has ended.
     pub async fn ping(&self) -> Result<(), HostError> {
         let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Ping(reply)).await.is_err() {
+        if self.asks.send(Ask::Ping(reply)).await.is_err() {
             return Err(self.ended());
         }
         answer.await.map_err(|_| self.ended())
@@ -134,7 +224,7 @@ impl HostHandle {
     /// Why the host failed, if it did.
     pub async fn shutdown(&self, how: Shutdown) -> Result<Arc<Farewell>, HostError> {
         // It may have ended by itself; the outcome says so.
-        let _ = self.commands.send(Command::Shutdown(how)).await;
+        let _ = self.asks.send(Ask::Shutdown(how)).await;
         self.wait_ended().await
     }
 
@@ -159,6 +249,11 @@ impl HostHandle {
     /// The fleet as it changes: always the latest view; those in between may be skipped.
     pub fn watch(&self) -> watch::Receiver<Arc<View>> {
         self.views.clone()
+    }
+
+    /// What there was to say before anybody could listen: what the start found.
+    pub fn opening(&self) -> &[Notice] {
+        &self.opening
     }
 
     /// What happens from now on, one by one. A reader that falls behind is told how much it missed.

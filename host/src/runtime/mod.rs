@@ -17,17 +17,22 @@
 mod adopt;
 mod builder;
 mod changes;
+mod declare;
 mod ending;
 mod error;
 mod handle;
+mod instruments;
+mod operate;
 mod select;
 
 use std::time::Duration;
 
 pub use builder::HostBuilder;
 pub use changes::HostEvent;
+pub use declare::Declaration;
 pub use error::HostError;
 pub use handle::{Farewell, HostHandle, Shutdown};
+pub use operate::{CommandReport, Exported, Order, Refused, Why};
 
 /// Where a host begins.
 #[derive(Clone, Copy, Debug)]

@@ -1,19 +1,20 @@
 //! The select loop: one input at a time; all its outputs are drained before the next (SPEC 5).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use decider::Plan;
 use engine::driver::{Driver, DriverError};
 use engine::id::Millis;
 use engine::io::{DeciderFailure, Fault, Input, OperationStatus, Output};
-use engine::shape::{ClusterShape, ShapeError};
+use engine::shape::ClusterShape;
 use tokio::sync::mpsc;
 
 use super::changes::Publisher;
 use super::ending::Ending;
-use super::handle::{Command, Farewell, Shutdown};
+use super::handle::{Ask, Farewell, Shutdown};
+use super::instruments::Instruments;
 use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
@@ -34,9 +35,10 @@ pub(super) struct Parts {
     pub clock: Clock,
     pub intervals: Intervals,
     pub backends: BTreeMap<String, Arc<dyn Backend>>,
-    pub commands: mpsc::Receiver<Command>,
+    pub asks: mpsc::Receiver<Ask>,
     pub events: mpsc::Receiver<ExecutorEvent>,
     pub publisher: Publisher,
+    pub instruments: Instruments,
 }
 
 pub(super) struct Runtime {
@@ -89,7 +91,7 @@ impl Runtime {
             // What was asked for comes before what happened; nothing starves, since every step fires what is due.
             tokio::select! {
                 biased;
-                command = self.parts.commands.recv() => self.command(command)?,
+                ask = self.parts.asks.recv() => self.answer(ask)?,
                 Some((call, result)) = self.answers.recv() => self.step(Input::Decided { call, result })?,
                 Some(event) = self.parts.events.recv() => self.event(event)?,
                 () = self.parts.clock.sleep_until(wake) => {}
@@ -134,9 +136,29 @@ impl Runtime {
         others.into_iter().flatten().chain([self.next_listing_ms]).fold(self.tick_at(), Millis::min)
     }
 
-    fn command(&mut self, command: Option<Command>) -> Result<(), HostError> {
-        match command {
-            Some(Command::Shape(shape, reply)) => {
+    fn answer(&mut self, ask: Option<Ask>) -> Result<(), HostError> {
+        match ask {
+            Some(Ask::Operate(order, reply)) => match self.operate(*order) {
+                // The driver stands still; whoever asked learns the reason from the outcome.
+                Err(fatal @ (HostError::Journal(_) | HostError::Driver(_))) => return Err(fatal),
+                // Whoever asked may be gone.
+                answer => drop(reply.send(answer)),
+            },
+            Some(Ask::Declare(declared, reply)) => {
+                let answer = match self.ending {
+                    Ending::No => self.declare(*declared),
+                    _ => Err(HostError::Ended("it is being shut down".into())),
+                };
+                match answer {
+                    Err(fatal @ (HostError::Journal(_) | HostError::Driver(_))) => return Err(fatal),
+                    answer => drop(reply.send(answer)),
+                }
+            }
+            // Whoever asked may be gone.
+            Some(Ask::Foresee(command, reply)) => drop(reply.send(self.foresee(&command, None))),
+            Some(Ask::Export(reply)) => drop(reply.send(self.export())),
+            Some(Ask::Look(look)) => look(&self.parts.driver),
+            Some(Ask::Shape(shape, reply)) => {
                 let answer = match self.ending {
                     Ending::No => self.desire(*shape),
                     _ => Err(HostError::Ended("it is being shut down".into())),
@@ -148,16 +170,16 @@ impl Runtime {
                     answer => drop(reply.send(answer)),
                 }
             }
-            Some(Command::Decider(decider)) => {
+            Some(Ask::Decider(decider)) => {
                 let identity = decider.identity();
                 self.parts.decider = decider;
                 self.step(Input::DeciderChanged(identity))?;
             }
-            Some(Command::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
+            Some(Ask::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
             // Whoever asked may be gone.
-            Some(Command::Ping(reply)) => drop(reply.send(())),
-            Some(Command::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
-            Some(Command::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),
+            Some(Ask::Ping(reply)) => drop(reply.send(())),
+            Some(Ask::Shutdown(Shutdown::TakeDown)) => self.take_down()?,
+            Some(Ask::Shutdown(Shutdown::Keep)) | None => self.ending.cut_short(),
         }
         Ok(())
     }
@@ -174,6 +196,7 @@ impl Runtime {
             ExecutorEvent::Input(input) => self.step(input),
             ExecutorEvent::ListingFailed { provider, fault } => {
                 let reason = fault.to_string();
+                self.parts.instruments.listing_failed(&provider);
                 self.ending.listed(&provider, Some(reason.clone()), self.now_ms());
                 self.parts.publisher.say(HostEvent::ListingFailed { provider, reason });
                 Ok(())
@@ -183,30 +206,12 @@ impl Runtime {
 
     /// A new shape: checked by itself, by each backend, then by the driver. Its view is published before it is answered.
     pub fn desire(&mut self, shape: ClusterShape) -> Result<(), HostError> {
-        let names: BTreeSet<String> = self.parts.backends.keys().cloned().collect();
-        shape.check(&self.parts.driver.policy().limits, &names)?;
-        for (at, group) in shape.groups.iter().enumerate() {
-            let Some(backend) = self.parts.backends.get(&group.template.provider) else { continue };
-            backend.check(&group.template).map_err(|refused| ShapeError::Invalid {
-                field: format!("group[{at}].{}", refused.field),
-                value: refused.value,
-                why: refused.reason,
-            })?;
-        }
+        self.check_shape(&shape)?;
         self.step(Input::Desired(shape))?;
         // It is answered: it must not be forgotten after that.
         self.parts.history.sync()?;
         self.publish();
         Ok(())
-    }
-
-    /// A shape whose generation nobody counted: it keeps the one in force where the content is the same, else it is the next.
-    pub fn number_and_desire(&mut self, mut shape: ClusterShape) -> Result<(), HostError> {
-        if let Some(known) = &self.parts.driver.state().desired {
-            let same = known.groups == shape.groups;
-            shape.generation = known.generation.saturating_add(u64::from(!same));
-        }
-        self.desire(shape)
     }
 
     /// Folds one input, and all that follows from it at once.
@@ -223,14 +228,18 @@ impl Runtime {
             };
             let now = self.now_ms();
             self.last_step_ms = now;
+            let _span = self.parts.instruments.span(&input).entered();
+            self.parts.instruments.given(&self.parts.driver, &input);
             let given = self.parts.history.is_kept().then(|| input.clone());
             let said = self.parts.driver.handle(input, now);
+            self.parts.instruments.folded(&self.parts.driver);
             if let Some(input) = given {
                 self.parts.history.folded(input, said.as_ref().err(), now)?;
             }
             match said {
                 Ok(()) => {}
                 Err(DriverError::Shape(error)) => refused = Some(HostError::Shape(error)),
+                Err(DriverError::Command(error)) => refused = Some(HostError::Command(error)),
                 Err(restless @ DriverError::NeverBlocks { .. }) => {
                     self.parts.publisher.say(HostEvent::Restless { reason: restless.to_string() });
                 }
@@ -241,6 +250,7 @@ impl Runtime {
             }
             self.drain(&mut inputs)?;
             self.parts.history.rested(&self.parts.driver, now)?;
+            self.parts.instruments.rested(&self.parts.driver);
         }
         self.parts.publisher.touch();
         refused.map_or(Ok(()), Err)
@@ -255,6 +265,7 @@ impl Runtime {
                 unsynced = false;
             }
             self.parts.history.output(&output, self.last_step_ms)?;
+            self.parts.instruments.output(&output);
             match output {
                 Output::Record(record) => {
                     self.parts.journal.append(&record)?;
@@ -296,7 +307,11 @@ impl Runtime {
 
     fn sync(&mut self) -> Result<(), HostError> {
         self.parts.journal.sync()?;
-        Ok(self.parts.history.sync()?)
+        let began = Instant::now();
+        if self.parts.history.sync()? {
+            self.parts.instruments.committed(began.elapsed());
+        }
+        Ok(())
     }
 
     pub fn publish(&mut self) {

@@ -2,6 +2,7 @@
 
 mod change;
 mod live;
+mod notice;
 mod row;
 mod table;
 #[cfg(test)]
@@ -10,5 +11,6 @@ mod tests;
 pub use ::step::text::lasting;
 pub use change::{NodeChange, changes};
 pub use live::LiveTable;
+pub use notice::{named, notice};
 pub use row::{Row, Summary, rows, summary};
 pub use table::{not_ready, table};

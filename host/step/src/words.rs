@@ -103,6 +103,9 @@ impl Words<'_> {
             }
             RecordedInput::Listed { provider, listing } => format!("listing of {provider}: {}", resources(listing)),
             RecordedInput::Adopt { provider, listing } => format!("adopted from {provider}: {}", resources(listing)),
+            RecordedInput::Surveyed { provider, listing } => {
+                format!("{provider} holds at the start: {}", resources(listing))
+            }
             RecordedInput::PolicyChanged(_) => "the settings changed".into(),
             RecordedInput::Command(command) => format!("order: {command}"),
             RecordedInput::DeciderChanged(identity) => format!("another decider: {}", short(&identity.digest)),
@@ -164,6 +167,12 @@ fn said(notice: &Notice) -> String {
         Notice::OrphanGone { provider, lease } => format!("the orphan {provider} {lease} is gone"),
         Notice::Reaping { provider, lease, key } => {
             format!("{provider} {lease} of the retired {key} appeared and is being destroyed")
+        }
+        Notice::StateIsOlder { orphans } => {
+            format!("the state is older than {orphans} orphans: creates wait for a person")
+        }
+        Notice::Missing { provider, node, attempt, lease } => {
+            format!("{node} {attempt}: {lease} is missing at {provider}")
         }
         Notice::Paused { scope, only } => format!("{} of {} is paused", only.label(), whole(scope)),
         Notice::Resumed { scope, only } => format!("{} of {} is resumed", only.label(), whole(scope)),

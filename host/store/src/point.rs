@@ -91,6 +91,15 @@ pub trait FailPoint: Send {
 pub(crate) struct Hook(pub Option<Box<dyn FailPoint>>);
 
 impl Hook {
+    /// What hangs there from the start: nothing, unless this was built for tests and the environment asks for it.
+    pub fn at_opening() -> Self {
+        #[cfg(feature = "fail-points")]
+        if let Some(point) = KillAt::from_environment() {
+            return Hook(Some(Box::new(point)));
+        }
+        Hook::default()
+    }
+
     pub fn reached(&mut self, at: Point) -> Result<(), StoreError> {
         match &mut self.0 {
             Some(fail_point) => fail_point.reached(at),
@@ -141,7 +150,8 @@ pub struct KillAt(FailAt);
 
 #[cfg(feature = "fail-points")]
 impl KillAt {
-    /// The variable that says where: `sync-within:17`, or `any:17` for the seventeenth boundary of any kind.
+    /// The variable that says where, counted from the opening of the database: `sync-within:17`, or `any:17` for the
+    /// seventeenth boundary of any kind.
     pub const VARIABLE: &str = "HOMEOSTAT_FAIL_POINT";
 
     /// What the environment asks for.

@@ -139,9 +139,12 @@ fn plan_says_what_the_guards_hold() {
 
 #[test]
 fn usage_errors_are_2_and_help_is_0() {
+    // All verbs, in groups, are more than one screen.
+    let nothing = homeostat(&[]);
+    assert_eq!((nothing.status.code(), nothing.stdout.len()), (Some(2), 0));
+    assert!(text(&nothing.stderr).contains("Look at a fleet:"));
     for args in [
-        &[][..],
-        &["fly"],
+        &["fly"][..],
         &["validate"],
         &["validate", "a", "b"],
         &["validate", "x", "--color", "blue"],

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::id::AttemptId;
+use engine::policy::Policy;
 use engine::shape::{Boot, ClusterShape, GroupShape, Join, Probe, Template};
 use engine::view::View;
 use homeostat::backends::fake::{Call, FakeBackend};
 use homeostat::clock::Clock;
 use homeostat::decide::NativeDecider;
-use homeostat::{Host, HostBuilder, HostHandle};
+use homeostat::{Declaration, Host, HostBuilder, HostHandle};
 use tokio::time::timeout;
 
 pub const RUN: &str = "demo";
@@ -30,6 +31,11 @@ pub fn shape(generation: u64, groups: &[(&str, u32, &str)]) -> ClusterShape {
         template: template(command),
     };
     ClusterShape { run: RUN.into(), generation, groups: groups.iter().map(group).collect() }
+}
+
+/// As a file that counts no generations declares it.
+pub fn declared(groups: &[(&str, u32, &str)]) -> Declaration {
+    Declaration { shape: shape(1, groups), numbered: false, policy: Policy::default() }
 }
 
 pub fn builder(fake: &FakeBackend) -> HostBuilder {

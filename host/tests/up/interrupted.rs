@@ -116,24 +116,25 @@ fn a_second_signal_leaves_the_rest_and_says_so() {
         assert!(is_running(lease.pid.unwrap()) && dir.is_dir());
     }
     assert_eq!(left.len(), 2);
-    // The next one goes on with it: what is not desired is removed, what is is adopted.
+    // The next one goes on where it was: both are still being taken down, and what is desired gets a new attempt.
     let hard = hard.replace("count = 2", "count = 1");
     place.write(&fleet(&[hard]));
     let mut up = place.up(&[]);
-    until("hard-1 is being ended", || {
-        let lines = up.lines.lock().unwrap();
-        lines.iter().any(|line| line["node"] == "hard-1" && line["deleting"] == true).then_some(())
-    });
-    rustix::process::kill_process(rustix::process::Pid::from_raw(leases["hard-1"].pid.unwrap()).unwrap(), Signal::KILL)
-        .unwrap();
+    let kill = |pid: i32| rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::KILL);
+    for slot in ["hard-0", "hard-1"] {
+        until("it is being ended", || {
+            let lines = up.lines.lock().unwrap();
+            lines.iter().any(|line| line["node"] == slot && line["deleting"] == true).then_some(())
+        });
+        kill(leases[slot].pid.unwrap()).unwrap();
+    }
     up.converged(0);
     let now = place.leases();
     assert_eq!(now.len(), 1);
-    assert_eq!(now["hard-0"].pid, leases["hard-0"].pid);
+    assert!(now["hard-0"].attempt > leases["hard-1"].attempt);
     up.signal(Signal::INT);
     up.node(0, "hard-0", &[("deleting", json!(true))]);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(leases["hard-0"].pid.unwrap()).unwrap(), Signal::KILL)
-        .unwrap();
+    kill(now["hard-0"].pid.unwrap()).unwrap();
     assert_eq!(up.ended().0, 0);
     place.assert_empty();
 }

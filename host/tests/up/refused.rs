@@ -66,18 +66,20 @@ fn a_state_directory_that_cannot_be_used() {
     assert_eq!(std::fs::read_to_string(&state).unwrap(), "a file");
     std::fs::remove_file(&state).unwrap();
     std::fs::create_dir_all(state.join("demo")).unwrap();
-    let record = state.join("demo/attempts.json");
+    let database = state.join("demo/state.db");
     for (text, words) in [
-        ("", "attempts.json is damaged"),
-        ("{\"schema\":1,\"runs\":{\"demo\"", "attempts.json is damaged"),
-        ("{\"schema\":1,\"runs\":{\"demo\":{\"next_attempt\":0,\"starts\":1}}}", "attempts.json is damaged"),
-        ("{\"schema\":99,\"new\":true}", "attempts.json has schema 99; this host knows 1"),
+        (
+            "precious notes that are no database, and long enough to have a header, one hundred bytes or so of them.",
+            "state.db",
+        ),
+        ("SQLite format 3\0", "state.db"),
     ] {
-        std::fs::write(&record, text).unwrap();
+        std::fs::write(&database, text).unwrap();
+        std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o600)).unwrap();
         refused(words);
-        assert_eq!(std::fs::read_to_string(&record).unwrap(), text, "it is kept");
+        assert_eq!(std::fs::read_to_string(&database).unwrap(), text, "it is kept");
     }
-    std::fs::remove_file(&record).unwrap();
+    std::fs::remove_file(&database).unwrap();
     std::fs::write(state.join("demo/leases"), "a file").unwrap();
     refused("leases");
     std::fs::remove_file(state.join("demo/leases")).unwrap();

@@ -39,7 +39,7 @@ impl Inner {
         }
     }
 
-    fn name(&self, key: &ExternalKey, lease: &LeaseId) -> Result<String, Fault> {
+    pub(super) fn name(&self, key: &ExternalKey, lease: &LeaseId) -> Result<String, Fault> {
         match lease::name_of(key) {
             Some(name) if name == *lease => Ok(name),
             _ => Err(Fault::permanent(format!("lease {lease:?} is not that of {key}"))),
@@ -61,7 +61,7 @@ impl Inner {
         }
     }
 
-    fn marker_or_gone(&self, name: &str, key: &ExternalKey) -> Result<Box<Marker>, Fault> {
+    pub(super) fn marker_or_gone(&self, name: &str, key: &ExternalKey) -> Result<Box<Marker>, Fault> {
         let gone = || Fault::retryable(format!("{} is gone", self.leases.join(name).display()));
         self.marker(name, key)?.ok_or_else(gone)
     }
@@ -123,6 +123,19 @@ impl Inner {
         template: Template,
         sink: ObservationSink,
     ) -> Result<Started, Fault> {
+        self.follow(key, lease, endpoint, template, sink, false).await
+    }
+
+    /// Starts or adopts a boot process and follows it. `known`: whoever asks has heard of this session before.
+    async fn follow(
+        self: Arc<Self>,
+        key: ExternalKey,
+        lease: LeaseId,
+        endpoint: Endpoint,
+        template: Template,
+        sink: ObservationSink,
+        known: bool,
+    ) -> Result<Started, Fault> {
         let name = self.name(&key, &lease)?;
         let mut state = self.enter(&name).await;
         stop_session(&mut state).await;
@@ -141,14 +154,14 @@ impl Inner {
                 // Started by a host that was killed before it could write that down, or under a directory that was lost.
                 let seen = self.census.take().await.map_err(Fault::retryable)?;
                 let owner = Ownership { label: label.clone(), boot: None };
-                let known = seen.iter().any(|one| one.label.as_ref() == Some(&label));
+                let is_seen = seen.iter().any(|one| one.label.as_ref() == Some(&label));
                 match owner.leader(&seen) {
                     Some(ident) => {
                         marker.boot = BootRecord::Started(ident.clone());
                         self.record(&name, &marker)?;
                         Arc::new(BootProcess::new(ident))
                     }
-                    None if known => Arc::new(BootProcess::gone(LEADERLESS)),
+                    None if is_seen => Arc::new(BootProcess::gone(LEADERLESS)),
                     None if marker.boot == BootRecord::Starting => Arc::new(BootProcess::gone(INTERRUPTED)),
                     None => {
                         adopted = false;
@@ -170,7 +183,7 @@ impl Inner {
             None => "ended".to_owned(),
         };
         state.process = Some(process.clone());
-        let following = Session { process, dir, prober, log_limit: self.config.log_limit_bytes, sink };
+        let following = Session { process, dir, prober, log_limit: self.config.log_limit_bytes, sink, known };
         let stop = self.stop.clone();
         state.session = Some(self.sessions.spawn(async move {
             tokio::select! {
@@ -199,7 +212,7 @@ impl Inner {
         if !started {
             return Err(Fault::retryable(format!("{name}: no boot command is recorded")));
         }
-        self.start(key, lease, endpoint, template, sink).await.map(|_| ())
+        self.follow(key, lease, endpoint, template, sink, true).await.map(|_| ())
     }
 
     /// The lease's port, held. After a restart of the host it is taken again; its number cannot change any more.
@@ -374,7 +387,9 @@ async fn stop_session(state: &mut LeaseState) {
 }
 
 /// File-system work, off the runtime's threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Fault::Ambiguous { reason: format!("the work was cut off: {error}") }))

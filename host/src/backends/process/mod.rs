@@ -11,6 +11,7 @@ mod calls;
 mod check;
 mod group;
 mod lease;
+mod logs;
 mod output;
 mod placeholders;
 mod port;
@@ -38,8 +39,8 @@ use self::lease::{BootRecord, Found};
 use self::port::{HeldPort, Ports};
 use self::spawn::BootProcess;
 use super::{
-    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, Promise,
-    SessionId, StartRequest, Started, TemplateError,
+    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, OutputPage,
+    OutputQuery, Promise, SessionId, StartRequest, Started, TemplateError,
 };
 
 /// How long [`ProcessBackend::shutdown`] waits for calls that are under way.
@@ -305,6 +306,11 @@ impl Backend for ProcessBackend {
         let StartRequest { key, lease, endpoint, template } = request;
         let (key, lease, endpoint, template) = (key.clone(), lease.clone(), endpoint.clone(), template.clone());
         self.call(|inner| async move { inner.listen(key, lease, endpoint, template, observations).await }).await
+    }
+
+    async fn output(&self, key: &ExternalKey, lease: &LeaseId, query: OutputQuery) -> Result<OutputPage, Fault> {
+        let (key, lease) = (key.clone(), lease.clone());
+        self.call(|inner| async move { inner.output(key, lease, query).await }).await
     }
 
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault> {

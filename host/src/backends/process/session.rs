@@ -19,6 +19,8 @@ const REPORT_EVERY: Duration = Duration::from_millis(500);
 const LOOK_PATTERN: Duration = Duration::from_millis(20);
 const LOOK_JOINING: Duration = Duration::from_millis(100);
 const LOOK_JOINED: Duration = Duration::from_millis(250);
+/// The longest pause between two looks at the log of a joined node that writes nothing.
+const LOOK_QUIET: Duration = Duration::from_secs(1);
 /// How much of an earlier host's log is read again when nothing in it is waited for, in bytes.
 const BACK_BYTES: u64 = 4096;
 /// Of a log that grows faster than it can be read, what is more than this many limits behind is passed over; later while a
@@ -41,6 +43,8 @@ pub struct Session {
     pub log_limit: u64,
     /// Where reports go.
     pub sink: ObservationSink,
+    /// Whoever listens knows the session: a probe that held once is not tried again.
+    pub known: bool,
 }
 
 /// Nobody listens any more.
@@ -60,7 +64,7 @@ impl Session {
         let flag = self.dir.join(JOINED);
         let pattern = self.prober.pattern().cloned();
         let was_joined = flag.exists();
-        let mut joined = was_joined && pattern.is_some();
+        let mut joined = was_joined && (pattern.is_some() || self.known);
         // A command may write a lot before it is looked at for the first time; what is waited for is perhaps at the start.
         let back = match &pattern {
             _ if was_joined => BACK_BYTES,
@@ -79,10 +83,11 @@ impl Session {
         }
         let mut probe = std::pin::pin!(self.prober.until_held(&trouble));
         let mut end = std::pin::pin!(self.process.wait());
+        let mut quiet = LOOK_JOINED;
         let how = loop {
             let look = match (joined, &pattern) {
                 _ if log.is_busy => Duration::from_millis(1),
-                (true, _) => LOOK_JOINED,
+                (true, _) => quiet,
                 (false, Some(_)) => LOOK_PATTERN,
                 (false, None) => LOOK_JOINING,
             };
@@ -94,7 +99,13 @@ impl Session {
                 () = tokio::time::sleep(look) => {}
             }
             let backlog = if joined || pattern.is_none() { BACKLOG_LIMITS } else { BACKLOG_LIMITS_PATTERN };
-            log.read(backlog, |line| held |= pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))).await;
+            let mut is_quiet = true;
+            let looked = log.read(backlog, |line| {
+                is_quiet = false;
+                held |= pattern.as_ref().is_some_and(|pattern| pattern.is_match(line));
+            });
+            looked.await;
+            quiet = if is_quiet { (quiet * 2).min(LOOK_QUIET) } else { LOOK_JOINED };
             if held && !joined {
                 // The end wins: what has ended is not ready, whatever it said before.
                 if let Some(how) = self.process.ended() {

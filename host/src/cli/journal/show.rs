@@ -134,7 +134,9 @@ impl Show<'_> {
                     .any(|group| node.strip_prefix(group.id.as_str()).is_some_and(|rest| rest.starts_with('-'))),
                 RecordedInput::Completed { id, .. } | RecordedInput::Answered { id, .. } => of(id.attempt),
                 RecordedInput::Observed { attempt, .. } => of(*attempt),
-                RecordedInput::Listed { listing, .. } | RecordedInput::Adopt { listing, .. } => listed(listing),
+                RecordedInput::Listed { listing, .. }
+                | RecordedInput::Adopt { listing, .. }
+                | RecordedInput::Surveyed { listing, .. } => listed(listing),
                 RecordedInput::DeciderChanged(_) | RecordedInput::Restarted | RecordedInput::Command(_) => true,
                 RecordedInput::PolicyChanged(_) | RecordedInput::Tick | RecordedInput::Resync => false,
             },

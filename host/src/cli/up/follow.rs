@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::policy::Policy;
-use engine::shape::GroupShape;
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
@@ -26,14 +24,11 @@ pub(in crate::cli) enum Edit {
     Fleet(Box<Fleet>),
 }
 
-/// The fleet file and what was last taken over from it.
+/// The fleet file.
 pub(in crate::cli) struct Follow {
     path: PathBuf,
     edits: mpsc::Receiver<Edit>,
     poke: mpsc::Sender<()>,
-    groups: Vec<GroupShape>,
-    policy: Policy,
-    generation: u64,
 }
 
 impl Follow {
@@ -62,47 +57,17 @@ impl Follow {
         let look =
             Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
         tokio::spawn(look.run(edit));
-        let generation = fleet.generation.unwrap_or(1);
-        let (groups, policy) = (fleet.shape.groups.clone(), fleet.policy);
-        Follow { path: path.to_path_buf(), edits, poke, groups, policy, generation }
+        Follow { path: path.to_path_buf(), edits, poke }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The generation in force.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    /// The file's content is in force as this generation: the state knew of others before.
-    pub fn continue_at(&mut self, generation: u64) {
-        self.generation = generation;
-    }
-
-    /// The settings that were last taken over.
-    pub fn policy(&self) -> Policy {
-        self.policy
-    }
-
     /// Looks at the file now.
     pub fn look_now(&self) {
         // One waiting look is enough.
         let _ = self.poke.try_send(());
-    }
-
-    /// The generation an edit should have: the file's own, else one more when the content changed.
-    pub fn propose(&self, fleet: &Fleet) -> u64 {
-        let next = self.generation.saturating_add(u64::from(fleet.shape.groups != self.groups));
-        fleet.generation.unwrap_or(next)
-    }
-
-    /// An edit was taken over.
-    pub fn accept(&mut self, fleet: &Fleet) {
-        self.generation = self.propose(fleet);
-        self.groups = fleet.shape.groups.clone();
-        self.policy = fleet.policy;
     }
 
     /// The next edit.

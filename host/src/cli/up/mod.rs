@@ -14,14 +14,14 @@ use engine::view::View;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::keep::{ApiArgs, Kept, Wanted};
+use super::trace::{self, TraceArgs};
 use super::{ExitCode, Failure, Terminal};
-use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
-use crate::journal::{FileFence, JournalFile, StateDir};
-use crate::runtime::{Farewell, Host, HostError, HostHandle, Intervals, Shutdown};
-use follow::Edit;
-pub(super) use follow::Follow;
+use crate::journal::JournalFile;
+use crate::runtime::{Farewell, Intervals, Shutdown};
+pub(super) use follow::{Edit, Follow};
 pub(super) use screen::Screen;
 
 /// Arguments of `up`.
@@ -45,21 +45,26 @@ pub struct UpArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
-    /// Record all that happens in this file, to be replayed; one that exists is continued.
+    /// Write a copy of the state's journal to this file, to be replayed; one that exists is continued.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub api: ApiArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 /// Runs `up` until it is told to stop.
 pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
     let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
-    let history = match &args.journal {
+    let copy = match &args.journal {
         Some(path) => Some(JournalFile::open(path, &fleet.shape.run).map_err(super::journal::unusable)?),
         None => None,
     };
+    let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(up(args, terminal, fleet, decider, history));
+    let ended = runtime.block_on(up(args, terminal, fleet, decider, copy));
     // A call that hangs must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
@@ -77,48 +82,25 @@ async fn up(
     terminal: &Terminal,
     fleet: Fleet,
     decider: SandboxedDecider,
-    history: Option<JournalFile>,
+    copy: Option<JournalFile>,
 ) -> Result<ExitCode, Failure> {
     // First of all, so that no signal finds the default: a fleet half made.
     let mut signals = Signals::new()?;
-    let dir = state_dir(args.state.as_deref())?.join(&fleet.shape.run);
-    let exe = std::env::current_exe().context("finding this program")?;
-    // Before the provider's own lock: this one knows who holds it. Kept to the very end, when the provider has ended too.
-    let held = StateDir::open(&dir).map_err(|error| anyhow!(error))?;
-    let fence = FileFence::open(held.clone(), &fleet.shape.run).map_err(|error| anyhow!(error))?;
-    let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
-    let backend = ProcessBackend::open(config).map_err(|error| anyhow!(error))?;
-    let backend = Arc::new(backend);
-
-    let mut follow = Follow::start(&args.file, &fleet);
-    let mut shape = fleet.shape.clone();
-    shape.generation = follow.generation();
-    let continued = history.as_ref().map(JournalFile::continued).unwrap_or_default();
-    let mut builder = Host::builder(&fleet.shape.run)
-        .shared_backend("process", backend.clone())
-        .decider(decider)
-        .policy(fleet.policy)
-        .intervals(Intervals { end_limit: END_LIMIT, ..Intervals::default() })
-        .journal(fence)
-        .shape(shape);
-    if let Some(history) = history {
-        builder = builder.history(history);
-    }
-    let host = builder.start().await.map_err(|error| anyhow!(error))?;
-
-    let mut screen = Screen::new(terminal, &host);
+    let continued = copy.as_ref().map(JournalFile::continued).unwrap_or_default();
+    let intervals = Intervals { end_limit: END_LIMIT, ..Intervals::default() };
+    let wanted = Wanted { file: &args.file, state: args.state.as_deref(), api: &args.api, copy, intervals };
+    let mut kept = Kept::start(wanted, terminal, &fleet, decider).await?;
     if let Some(path) = args.journal.as_ref().filter(|_| continued.cut_bytes > 0) {
-        screen.note(&format!("{}: cut {} bytes of a torn record off", path.display(), continued.cut_bytes));
+        kept.screen.note(&format!("{}: cut {} bytes of a torn record off", path.display(), continued.cut_bytes));
     }
-    let ended = match keep(args, &host, &mut follow, &mut signals, &mut screen).await {
-        Ok(stop) => end(args, &host, &mut signals, &mut screen, &stop, &backend).await,
+    let ended = match keep(args, &mut kept, &mut signals).await {
+        Ok(stop) => end(args, &mut kept, &mut signals, &stop).await,
         Err(error) => Err(error),
     };
-    screen.close();
     let hurry = ended.as_ref().is_ok_and(|ended| ended.cut_short);
     let patience = if hurry { HURRY } else { Duration::MAX };
     // What is cut off here was begun in a way that the next `up` can go on with.
-    let _ = tokio::time::timeout(patience, backend.shutdown()).await;
+    kept.close(patience).await;
     Ok(ended?.code)
 }
 
@@ -136,21 +118,16 @@ struct Ended {
 }
 
 /// Keeps the fleet until there is a reason to stop.
-async fn keep(
-    args: &UpArgs,
-    host: &HostHandle,
-    follow: &mut Follow,
-    signals: &mut Signals,
-    screen: &mut Screen,
-) -> Result<Stop, Failure> {
+async fn keep(args: &UpArgs, kept: &mut Kept, signals: &mut Signals) -> Result<Stop, Failure> {
     let deadline = tokio::time::sleep(args.timeout);
     tokio::pin!(deadline);
+    let host = kept.host.clone();
     loop {
         tokio::select! {
             name = signals.next() => return Ok(Stop::Asked(name)),
             converged = host.wait_converged(), if args.until_converged => {
                 converged.map_err(|error| anyhow!(error))?;
-                screen.catch_up().await;
+                kept.screen.catch_up().await;
                 return Ok(Stop::Converged);
             }
             () = &mut deadline, if args.until_converged => return Ok(Stop::TimedOut(host.view())),
@@ -158,47 +135,15 @@ async fn keep(
                 let why = ended.err().map_or_else(|| "it ended by itself".to_string(), |error| error.to_string());
                 return Err(anyhow!(why).into());
             }
-            edit = follow.next() => adopt_edit(host, follow, edit, screen).await,
-            () = screen.next() => {}
+            edit = kept.follow.next() => kept.adopt_edit(edit).await,
+            () = kept.screen.next() => {}
         }
-    }
-}
-
-/// Takes an edit of the file over, whole, or says why not.
-pub(super) async fn adopt_edit(host: &HostHandle, follow: &mut Follow, edit: Edit, screen: &mut Screen) {
-    let fleet = match edit {
-        Edit::Refused(error) => return screen.refused(&Failure::Fleet(error)),
-        Edit::Fleet(fleet) => fleet,
-    };
-    let mut shape = fleet.shape.clone();
-    shape.generation = follow.propose(&fleet);
-    // The settings first: the edit's own limits and guards hold for the edit's shape.
-    if let Err(error) = host.update_policy(fleet.policy).await {
-        return screen.refused(&Failure::Failed(anyhow!(error)));
-    }
-    let taken = host.update_shape(shape).await;
-    if taken.is_err() && host.update_policy(follow.policy()).await.is_err() {
-        return screen.refused(&Failure::Failed(anyhow!("the host has ended")));
-    }
-    match taken {
-        Ok(()) => {
-            follow.accept(&fleet);
-            screen.note(&format!("{}: generation {}", follow.path().display(), follow.generation()));
-        }
-        Err(HostError::Shape(error)) => screen.refused(&Failure::Fleet(fleet.refuse(follow.path(), &error))),
-        Err(error) => screen.refused(&Failure::Failed(anyhow!(error))),
     }
 }
 
 /// Ends: takes the fleet down, or leaves it, and says what was removed and what is left.
-async fn end(
-    args: &UpArgs,
-    host: &HostHandle,
-    signals: &mut Signals,
-    screen: &mut Screen,
-    stop: &Stop,
-    backend: &ProcessBackend,
-) -> Result<Ended, Failure> {
+async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop) -> Result<Ended, Failure> {
+    let Kept { host, screen, backend, .. } = kept;
     match stop {
         Stop::Converged => screen.note("converged"),
         Stop::TimedOut(view) => screen.not_in_time(view, args.timeout),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use engine::id::OperationId;
-use engine::io::Notice;
 use engine::view::View;
 use serde::Serialize;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -16,7 +15,7 @@ use super::super::{Failure, Terminal};
 use super::lines::Lines;
 use crate::backends::process::Leftover;
 use crate::runtime::{Farewell, HostEvent, HostHandle};
-use crate::view::{LiveTable, NodeChange, Summary, lasting, not_ready, rows, summary, table};
+use crate::view::{LiveTable, NodeChange, Summary, lasting, named, not_ready, notice, rows, summary, table};
 
 /// How often the table is drawn again, for the times that are running.
 const FRAME: Duration = Duration::from_millis(200);
@@ -24,8 +23,6 @@ const FRAME: Duration = Duration::from_millis(200);
 const ORDER: Duration = Duration::from_millis(20);
 /// How long the last lines may take to be read.
 const LAST_LINES: Duration = Duration::from_secs(2);
-/// Names that one line lists.
-const NAMES: usize = 12;
 
 /// What `up` shows.
 pub(in crate::cli) struct Screen {
@@ -102,6 +99,9 @@ impl Screen {
                 screen.began_converged = Some(view.generation);
             }
         }
+        for said in host.opening() {
+            screen.note(&notice(said).1);
+        }
         screen
     }
 
@@ -170,7 +170,7 @@ impl Screen {
                 self.out(&ConvergedLine { generation: *generation })
             }
             HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
-            HostEvent::Notice(notice) => self.note(&notice_text(notice)),
+            HostEvent::Notice(said) => self.note(&notice(said).1),
             HostEvent::ListingFailed { provider, reason } => {
                 self.note(&format!("{provider}: its listing failed, nothing follows from that: {reason}"));
             }
@@ -351,46 +351,8 @@ impl Line for ConvergedLine {
     }
 }
 
-fn notice_text(notice: &Notice) -> String {
-    match notice {
-        Notice::DeciderFailed { nodes, failure } => {
-            let whom = if nodes.is_empty() { "every snapshot".into() } else { named(nodes) };
-            format!("the decider fails for {whom}: {}: {} ({})", failure.class, failure.detail, failure.decider)
-        }
-        Notice::DeciderRecovered => "the decider decides again".into(),
-        Notice::Inconsistent { node, facts } => {
-            format!("{node} waits for a person, its facts contradict each other: {facts}")
-        }
-        Notice::Orphan { provider, lease, key } => {
-            format!("orphan: {provider} holds {lease}, labelled {key}, which was never authorised; it is left alone")
-        }
-        Notice::OrphanGone { provider, lease } => format!("the orphan {lease} of {provider} is gone"),
-        Notice::Reaping { provider, lease, key } => {
-            format!("{provider} holds {lease} of the retired attempt {key}: removing it")
-        }
-        Notice::Paused { scope, only } => format!("paused: {} of {}", only.label(), whole(scope)),
-        Notice::Resumed { scope, only } => format!("resumed: {} of {}", only.label(), whole(scope)),
-        Notice::GuardTripped { guard, limit, group } => {
-            let (guard, group) = (guard.label(), whole(group));
-            format!("the guard {guard} ({limit}) is breached: {group} waits until somebody resumes")
-        }
-    }
-}
-
-fn whole(scope: &Option<String>) -> &str {
-    scope.as_deref().unwrap_or("the whole run")
-}
-
 fn counted(nodes: usize) -> String {
     if nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") }
-}
-
-fn named(names: &[String]) -> String {
-    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 fn json(value: &impl Serialize) -> String {

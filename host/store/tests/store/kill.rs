@@ -13,13 +13,15 @@ use store::{Begun, KillAt, Point, Retention, Secret, SqliteStore, StateDir, Stor
 use crate::fixture::{Numbers, append, lines, open, read};
 
 const FOLDER: &str = "STORE_TEST_FOLDER";
+/// Not the variable that every database looks for when it is opened: the steps are counted from later on.
+const POINT: &str = "STORE_TEST_POINT";
 const KILLS: u64 = 100;
 
 fn spawn(folder: &Path, fail_point: Option<&str>) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["kill::child", "--exact", "--ignored", "--nocapture"]).env(FOLDER, folder);
     if let Some(fail_point) = fail_point {
-        command.env(KillAt::VARIABLE, fail_point);
+        command.env(POINT, fail_point);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
@@ -85,7 +87,7 @@ fn child() {
     let mut store = SqliteStore::open(&dir).unwrap();
     let key = Secret::open(&dir, &mut store).unwrap();
     println!("\n@key {} .", key.token("test"));
-    if let Some(point) = KillAt::from_environment() {
+    if let Some(point) = std::env::var(POINT).ok().and_then(|text| KillAt::parse(&text)) {
         store.set_fail_point(Some(Box::new(point)));
     }
     let mut numbers = Numbers(u64::from(std::process::id()));

@@ -1,0 +1,102 @@
+//! Where no daemon answers.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use store::{Secret, SqliteStore, StateDir};
+
+use super::operate;
+
+fn state() -> (tempfile::TempDir, StateDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let held = StateDir::open(folder.path().join("demo")).unwrap();
+    let mut store = SqliteStore::open(&held).unwrap();
+    Secret::open(&held, &mut store).unwrap();
+    (folder, held)
+}
+
+fn verdicts(state: &str) -> Vec<(String, String, String)> {
+    let ran = operate(&["doctor", "--state", state, "-o", "json"], "");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    let text = |check: &Value, field: &str| check[field].as_str().unwrap().to_owned();
+    let checks = found["checks"].as_array().unwrap().iter();
+    checks.map(|check| (text(check, "name"), text(check, "verdict"), text(check, "text"))).collect()
+}
+
+fn verdict<'v>(found: &'v [(String, String, String)], name: &str) -> (&'v str, &'v str) {
+    let check = found.iter().find(|check| check.0 == name).unwrap_or_else(|| panic!("no {name}: {found:?}"));
+    (&check.1, &check.2)
+}
+
+#[test]
+fn the_doctor_looks_at_what_a_daemon_left() {
+    let (folder, held) = state();
+    let base = folder.path().to_str().unwrap();
+    let found = verdicts(base);
+    assert_eq!(verdict(&found, "daemon").0, "bad");
+    assert_eq!(verdict(&found, "state directory").0, "ok");
+    let (lock, words) = verdict(&found, "lock");
+    assert!(lock == "warning" && words.contains(&format!("process {}", std::process::id())), "{words}");
+    assert_eq!((verdict(&found, "key").0, verdict(&found, "store").0), ("ok", "ok"));
+    drop(held);
+    assert_eq!(verdict(&verdicts(base), "lock").0, "ok");
+
+    let run = folder.path().join("demo");
+    std::fs::set_permissions(run.join("key"), PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::write(run.join("state.db"), "not a database at all, but long enough to be looked at").unwrap();
+    let found = verdicts(base);
+    assert_eq!((verdict(&found, "key").0, verdict(&found, "store").0), ("bad", "bad"));
+    let words = operate(&["doctor", "--state", base], "").out;
+    assert!(words.contains("→ ") && words.contains("things do not work"), "{words}");
+}
+
+#[test]
+fn a_token_is_the_one_that_the_daemon_takes() {
+    let (folder, held) = state();
+    let base = folder.path().to_str().unwrap();
+    let ran = operate(&["token", "--state", base], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut store = SqliteStore::open(&held).unwrap();
+    assert!(Secret::open(&held, &mut store).unwrap().accepts(client::TOKEN_LABEL, ran.out.trim()));
+    std::fs::set_permissions(folder.path().join("demo/key"), PermissionsExt::from_mode(0o640)).unwrap();
+    let ran = operate(&["token", "--state", base], "");
+    assert!(ran.code == 1 && ran.out.is_empty() && ran.err.contains("open to others"), "{}", ran.err);
+    assert_eq!(operate(&["token", "--socket", "/x"], "").code, 2);
+}
+
+#[test]
+fn state_is_put_aside_only_when_its_run_is_typed() {
+    let (folder, held) = state();
+    drop(held);
+    let base = folder.path().to_str().unwrap();
+    let db = folder.path().join("demo/state.db");
+    assert_eq!(operate(&["reset-state", "demo", "--state", base], "").code, 2);
+    let ran = operate(&["reset-state", "demo", "--state", base], "y\n");
+    assert!(ran.code == 2 && db.exists(), "{}", ran.err);
+    assert!(ran.err.contains("knows of 1 resource") && ran.err.contains("web-0  a7  process/proc-1"), "{}", ran.err);
+    assert_eq!(operate(&["reset-state", "none", "--state", base], "demo\n").code, 2);
+    let ran = operate(&["reset-state", "demo", "--state", base], "demo\n");
+    assert!(ran.code == 0 && !db.exists(), "{}", ran.err);
+    // Never below a daemon that runs.
+    let daemon = super::Daemon::new();
+    let ran = operate(&["reset-state", "demo", "--state", daemon.state(), "--yes"], "");
+    assert!(ran.code == 1 && ran.err.contains("stop it first"), "{}", ran.err);
+}
+
+#[test]
+fn a_snapshot_goes_out_for_its_owner_only_and_comes_in_where_nothing_is() {
+    let daemon = super::Daemon::new();
+    let file = daemon.folder.path().join("export.json");
+    let path = file.to_str().unwrap();
+    assert_eq!(daemon.ask(&["snapshot", "export", path]).code, 0);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(daemon.ask(&["snapshot", "export", path]).code, 1, "it is there already");
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().to_str().unwrap();
+    let ran = operate(&["snapshot", "import", path, "--state", base], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(folder.path().join("demo/imported").exists());
+    std::fs::write(&file, "{}").unwrap();
+    assert_eq!(operate(&["snapshot", "import", path, "--state", base], "").code, 2);
+}

@@ -1,0 +1,168 @@
+//! What happened, from the journal: newest records first, until there is enough.
+
+use std::collections::BTreeMap;
+
+use api::wire::{History, HistoryItem, HistoryQuery};
+use decider::{Rule, Verb};
+use engine::command::Command;
+use engine::driver::Driver;
+use engine::id::AttemptId;
+use engine::io::Observation;
+use journal::{Answer, Entry, Line, RecordedInput};
+use step::{Words, became, ended, observed, verb};
+use store::{SqliteReader, StoreError, records};
+
+/// Items of an answer, unless told, and at most.
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+/// Records that are read at once, and at most for one answer: a question about a node that rests must not read a month.
+const CHUNK: u64 = 2_000;
+const MOST_RECORDS: u64 = 100_000;
+
+/// Who is who: records name slots and attempts by number.
+#[derive(Clone, Debug)]
+pub struct Roster {
+    slots: Vec<String>,
+    attempts: BTreeMap<AttemptId, u32>,
+    rules: Vec<Rule>,
+}
+
+impl Roster {
+    /// As a driver knows them.
+    pub fn of(driver: &Driver) -> Self {
+        let state = driver.state();
+        Roster {
+            slots: state.slots.iter().map(|slot| slot.name.clone()).collect(),
+            attempts: state.attempts.iter().map(|(attempt, known)| (*attempt, known.node.0)).collect(),
+            rules: driver.decider().rules.clone(),
+        }
+    }
+
+    /// Whether there ever was a slot of that name.
+    pub fn knows(&self, node: &str) -> bool {
+        self.slots.iter().any(|slot| slot == node)
+    }
+
+    fn slot(&self, node: u32) -> Option<String> {
+        self.slots.get(node as usize).cloned()
+    }
+
+    fn slot_of(&self, attempt: AttemptId) -> Option<String> {
+        self.slot(*self.attempts.get(&attempt)?)
+    }
+}
+
+/// What a query asks for.
+///
+/// # Errors
+///
+/// The journal cannot be read.
+pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery) -> Result<History, StoreError> {
+    let limit = query.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let (first, end) = (reader.first().next_seq, reader.head().next_seq);
+    let mut to = query.before.unwrap_or(end).clamp(first, end);
+    let least = to.saturating_sub(MOST_RECORDS).max(first);
+    // Newest chunk first; within a chunk oldest first.
+    let mut chunks: Vec<Vec<HistoryItem>> = Vec::new();
+    let mut found = 0;
+    while to > least && found < limit {
+        let from = to.saturating_sub(CHUNK).max(least);
+        let mut items = Vec::new();
+        let mut last_rule = BTreeMap::new();
+        for line in records(reader, from)? {
+            let line = line?;
+            if line.seq >= to {
+                break;
+            }
+            collect(&line, roster, query.node.as_deref(), &mut last_rule, &mut items);
+        }
+        found += items.len();
+        chunks.push(items);
+        to = from;
+    }
+    let mut items: Vec<HistoryItem> = chunks.into_iter().rev().flatten().collect();
+    let surplus = items.len().saturating_sub(limit);
+    // All items of one record stay together, so that `before` loses none.
+    let cut = items.get(surplus).map_or(0, |kept| items.partition_point(|item| item.seq < kept.seq));
+    items.drain(..cut);
+    let more = cut > 0 || to > first;
+    if items.is_empty() && more {
+        // So that whoever asks again gets further back.
+        let text = format!("nothing between the records {to} and {}", query.before.unwrap_or(end));
+        items.push(HistoryItem { seq: to, kind: "gap".into(), text, ..HistoryItem::default() });
+    }
+    Ok(History { schema: "homeostat.history/v1".into(), node: query.node.clone(), items, more, first_kept_seq: first })
+}
+
+/// What a record says, to whom it matters.
+fn collect(
+    line: &Line,
+    roster: &Roster,
+    only: Option<&str>,
+    last_rule: &mut BTreeMap<u32, u8>,
+    items: &mut Vec<HistoryItem>,
+) {
+    let mut add = |kind: &str, node: Option<String>, attempt: Option<AttemptId>, text: String| {
+        if only.is_none_or(|only| node.as_deref() == Some(only)) {
+            let attempt = attempt.map(|attempt| attempt.0);
+            items.push(HistoryItem { seq: line.seq, at_ms: line.at_ms, node, attempt, kind: kind.into(), text });
+        }
+    };
+    match &line.entry {
+        Entry::Start(_) => add("restart", None, None, "a fresh run".into()),
+        Entry::Dispatch { id, kind, key, provider } => {
+            let text = format!("{id} {} at {provider}", kind.label());
+            add("dispatch", Some(key.slot.clone()), Some(key.attempt), text);
+        }
+        Entry::Pass { answer: Answer::Plan(plan), snapshot: Some(_), .. } => {
+            for row in plan.decisions.rows() {
+                let same = last_rule.insert(row.node, row.rule) == Some(row.rule);
+                let holds = row.verb == Verb::Hold.code();
+                if holds && (same || only.is_none()) {
+                    continue;
+                }
+                let rule = roster.rules.get(usize::from(row.rule));
+                let (id, why) = rule.map_or(("?", ""), |rule| (rule.id.as_str(), rule.sentence.as_str()));
+                add("decision", roster.slot(row.node), None, format!("{id} {}: {why}", verb(row.verb)));
+            }
+        }
+        Entry::Pass { answer: Answer::Failure(failure), .. } => {
+            add("decider", None, None, format!("no plan: {}: {}", failure.class, failure.detail));
+        }
+        Entry::Input { of, error } => {
+            let refused = error.as_deref().map(|words| format!(" (refused: {words})")).unwrap_or_default();
+            let words = || Words { state: None, rules: &roster.rules }.input(of) + &refused;
+            match of {
+                RecordedInput::Completed { id, result } => {
+                    add("result", roster.slot_of(id.attempt), Some(id.attempt), format!("{id} {}", ended(result)));
+                }
+                RecordedInput::Answered { id, status } => {
+                    let text = format!("{id} {}", became(*status));
+                    add("result", roster.slot_of(id.attempt), Some(id.attempt), text);
+                }
+                // What a node writes is in its log.
+                RecordedInput::Observed { observation: Observation::Output(_), .. } => {}
+                RecordedInput::Observed { attempt, observation } => {
+                    add("observation", roster.slot_of(*attempt), Some(*attempt), observed(observation));
+                }
+                RecordedInput::Command(command) => {
+                    let names = match command {
+                        Command::Kill { nodes } | Command::Destroy { nodes, .. } => nodes.as_slice(),
+                        _ => &[],
+                    };
+                    match only.filter(|only| names.iter().any(|name| name == only)) {
+                        Some(only) => add("command", Some(only.to_owned()), None, words()),
+                        None => add("command", None, None, words()),
+                    }
+                }
+                RecordedInput::Desired(_) => add("shape", None, None, words()),
+                RecordedInput::PolicyChanged(_) => add("settings", None, None, words()),
+                RecordedInput::DeciderChanged(_) => add("decider", None, None, words()),
+                RecordedInput::Restarted => add("restart", None, None, words()),
+                RecordedInput::Adopt { .. } | RecordedInput::Surveyed { .. } => add("listing", None, None, words()),
+                RecordedInput::Listed { .. } | RecordedInput::Tick | RecordedInput::Resync => {}
+            }
+        }
+        Entry::Pass { .. } | Entry::Reserved { .. } | Entry::End => {}
+    }
+}

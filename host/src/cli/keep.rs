@@ -1,0 +1,208 @@
+//! Keeps a fleet: what `up` and `daemon` have in common. They differ in how they end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use api::metrics::Metrics;
+use api::{Config, Limits, Listen, Server, TlsFiles, Tokens};
+use clap::{Args, ValueHint};
+use inspect::DecisionLog;
+use store::{Secret, SqliteStore, StateDir};
+
+use super::up::{Edit, Follow, Screen, raise_open_files, state_dir};
+use super::{Failure, Terminal};
+use crate::backends::Backend;
+use crate::backends::process::{ProcessBackend, ProcessConfig};
+use crate::clock::Clock;
+use crate::control::{Desk, Parts};
+use crate::decide::{Decider, SandboxedDecider};
+use crate::fleet::Fleet;
+use crate::journal::JournalFile;
+use crate::runtime::{Declaration, Host, HostError, HostHandle, Intervals};
+
+/// The label of the API token (see [`Secret::token`]).
+pub(super) const API_TOKEN: &str = "api";
+/// The interface's socket in the state directory.
+pub(super) const SOCKET: &str = "api.sock";
+/// How long requests that are on their way are waited for at the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// How the interface can be reached, besides the socket in the state directory.
+#[derive(Debug, Args)]
+pub struct ApiArgs {
+    /// Serve the interface and the dashboard at this address too. Whoever asks needs the token (`homeostat token`), or a
+    /// client certificate; beyond this machine TLS is required.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// The certificate for --listen, with its chain (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["listen", "tls_key"])]
+    pub tls_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Ask for client certificates of this authority (PEM) instead of the token.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// A name under which --listen is asked, behind a proxy; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub listen_name: Vec<String>,
+}
+
+/// What is to be kept, and how.
+pub(super) struct Wanted<'a> {
+    /// The fleet file.
+    pub file: &'a Path,
+    /// Where state lives, in a folder for each run.
+    pub state: Option<&'a Path>,
+    pub api: &'a ApiArgs,
+    /// A file that gets the same records.
+    pub copy: Option<JournalFile>,
+    pub intervals: Intervals,
+}
+
+/// A fleet that is kept.
+pub(super) struct Kept {
+    pub host: HostHandle,
+    pub backend: Arc<ProcessBackend>,
+    pub follow: Follow,
+    pub screen: Screen,
+    server: Server,
+}
+
+impl Kept {
+    /// Starts: state, backend, host, interface, in this order. Nothing is made anew where something is missing or damaged.
+    pub async fn start(
+        wanted: Wanted<'_>,
+        terminal: &Terminal,
+        fleet: &Fleet,
+        decider: SandboxedDecider,
+    ) -> Result<Self, Failure> {
+        let exe = std::env::current_exe().context("finding this program")?;
+        let dir = state_dir(wanted.state)?.join(&fleet.shape.run);
+        let (store, secret) = open(&dir)?;
+        let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
+        let backend = Arc::new(ProcessBackend::open(config).map_err(|error| anyhow!(error))?);
+        let metrics =
+            Arc::new(Metrics::new(&fleet.shape.run, env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!(error))?);
+        let decisions = Arc::new(DecisionLog::default());
+        let about = about(&decider);
+        let mut builder = Host::builder(&fleet.shape.run)
+            .shared_backend("process", backend.clone())
+            .decider(decider)
+            .declare(declaration(fleet))
+            .intervals(wanted.intervals)
+            .decisions(decisions.clone())
+            .metrics(metrics.clone())
+            .store(store);
+        if let Some(copy) = wanted.copy {
+            builder = builder.history(copy);
+        }
+        let follow = Follow::start(wanted.file, fleet);
+        let host = match builder.start().await {
+            Ok(host) => host,
+            Err(HostError::Shape(error)) => return Err(Failure::Fleet(fleet.refuse(wanted.file, &error))),
+            Err(error) => return Err(anyhow!(error).into()),
+        };
+        // At once, so that it misses nothing.
+        let screen = Screen::new(terminal, &host);
+        let backends = [("process".to_owned(), backend.clone() as Arc<dyn Backend>)].into();
+        let desk = Desk::open(Parts {
+            host: host.clone(),
+            decisions,
+            about,
+            dir: dir.clone(),
+            backends,
+            metrics: metrics.clone(),
+        });
+        let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
+        Ok(Kept { host, backend, follow, screen, server })
+    }
+
+    /// Takes an edit of the file over, whole, or says why not.
+    pub async fn adopt_edit(&mut self, edit: Edit) {
+        let fleet = match edit {
+            Edit::Refused(error) => return self.screen.refused(&Failure::Fleet(error)),
+            Edit::Fleet(fleet) => fleet,
+        };
+        match self.host.declare(declaration(&fleet)).await {
+            Ok(generation) => {
+                self.screen.note(&format!("{}: generation {generation}", self.follow.path().display()));
+            }
+            Err(HostError::Shape(error)) => {
+                self.screen.refused(&Failure::Fleet(fleet.refuse(self.follow.path(), &error)));
+            }
+            Err(error) => self.screen.refused(&Failure::Failed(anyhow!(error))),
+        }
+    }
+
+    /// After the host has ended.
+    pub async fn close(mut self, patience: Duration) {
+        self.server.shutdown(LAST_ANSWERS).await;
+        self.screen.close();
+        let _ = tokio::time::timeout(patience, self.backend.shutdown()).await;
+    }
+}
+
+fn declaration(fleet: &Fleet) -> Declaration {
+    let mut shape = fleet.shape.clone();
+    shape.generation = fleet.generation.unwrap_or(1);
+    Declaration { shape, numbered: fleet.generation.is_some(), policy: fleet.policy }
+}
+
+/// The state directory, its database and its key; nothing is made anew where something is missing or damaged.
+fn open(dir: &Path) -> Result<(SqliteStore, Secret), Failure> {
+    let opened = || -> Result<_, store::StoreError> {
+        let held = StateDir::open(dir)?;
+        let mut store = SqliteStore::open(&held)?;
+        let secret = Secret::open(&held, &mut store)?;
+        Ok((store, secret))
+    };
+    Ok(opened().map_err(|error| anyhow!(error))?)
+}
+
+fn about(decider: &SandboxedDecider) -> inspect::About {
+    let description = decider.description();
+    inspect::About {
+        started_ms: Clock::system().now_ms(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        decider: api::wire::DeciderStatus {
+            digest: decider.identity().digest,
+            name: description.name,
+            version: description.version,
+            contract: description.contract,
+            failure: None,
+        },
+    }
+}
+
+/// Opens the interface: a socket for the owner, and an address for whoever has the token or a certificate.
+async fn serve(
+    dir: &Path,
+    desk: Desk,
+    secret: Secret,
+    metrics: Arc<Metrics>,
+    args: &ApiArgs,
+) -> Result<Server, Failure> {
+    let session_key = secret.token("session").into_bytes();
+    let tokens = Tokens::new(move |token| secret.accepts(API_TOKEN, token), session_key);
+    let files = |(certificate, key): (&PathBuf, &PathBuf)| TlsFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        client_ca: args.tls_client_ca.clone(),
+    };
+    let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(files);
+    let listen = |address| Listen { address, tokens: Some(tokens), tls, names: args.listen_name.clone() };
+    let config = Config {
+        socket: Some(dir.join(SOCKET)),
+        listen: args.listen.map(listen),
+        limits: Limits::default(),
+        on_answer: Some(Arc::new(move |path, code| metrics.request(path, code.as_u16()))),
+    };
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let feed = desk.feed().clone();
+    let server = Server::start(Arc::new(desk), config).await.map_err(|error| anyhow!(error))?;
+    feed.listens_at(server.address().map(|address| format!("{scheme}://{address}")).into_iter().collect());
+    Ok(server)
+}

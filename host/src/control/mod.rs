@@ -1,0 +1,262 @@
+//! The daemon's side of its interface (crate `api`): answers from the loop, the journal and the backends.
+
+mod convert;
+mod diagnose;
+mod follow;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use api::metrics::Metrics;
+use api::wire::{
+    Change, CommandRequest, CommandResult, Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, LogLine,
+    Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
+};
+use api::{Control, Refusal};
+use engine::command::Command;
+use inspect::{About, DecisionLog, Feed, Roster};
+use store::SqliteReader;
+use tokio::sync::broadcast;
+
+use crate::backends::{Backend, ExternalKey, OutputQuery};
+use crate::runtime::{HostError, HostHandle, Order};
+
+/// Lines of a log, unless told, and at most.
+const USUAL_LINES: usize = 200;
+const MOST_LINES: usize = 10_000;
+/// Decisions of an answer at most.
+const MOST_DECISIONS: usize = 1_000;
+/// What a description of a node has of its history.
+const RECENT: usize = 20;
+
+/// What the interface is answered from.
+#[derive(Clone)]
+pub struct Desk {
+    host: HostHandle,
+    feed: Arc<Feed>,
+    decisions: Arc<DecisionLog>,
+    about: Arc<About>,
+    /// The state directory: the journal is read from there, beside the loop.
+    dir: PathBuf,
+    backends: Arc<std::collections::BTreeMap<String, Arc<dyn Backend>>>,
+    metrics: Arc<Metrics>,
+}
+
+/// What a [`Desk`] is put together from.
+pub struct Parts {
+    /// The host.
+    pub host: HostHandle,
+    /// What the host's builder was given.
+    pub decisions: Arc<DecisionLog>,
+    /// What the view does not know.
+    pub about: About,
+    /// The state directory of the run.
+    pub dir: PathBuf,
+    /// The backends, by name.
+    pub backends: std::collections::BTreeMap<String, Arc<dyn Backend>>,
+    /// What the host's builder was given.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Desk {
+    /// Opens it: from now on every view that the host publishes is told to whoever watches. Must be called inside a tokio
+    /// runtime.
+    pub fn open(parts: Parts) -> Self {
+        let Parts { host, decisions, about, dir, backends, metrics } = parts;
+        // Revisions of another start must not look like ones of this.
+        let feed = Arc::new(Feed::new(format!("{:x}", about.started_ms)));
+        let desk = Desk { host, feed, decisions, about: Arc::new(about), dir, backends: Arc::new(backends), metrics };
+        desk.feed.publish(inspect::status(&desk.host.view(), &desk.about, String::new()));
+        tokio::spawn(follow::follow(desk.clone()));
+        desk
+    }
+
+    /// The fleet and its changes.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    async fn roster(&self) -> Result<Roster, Refusal> {
+        self.host.look(Roster::of).await.map_err(|error| unavailable(&error))
+    }
+
+    async fn carry_out(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
+        let CommandRequest { id, expect_generation, command } = request;
+        let order = Order { id: id.clone(), expect_generation, command: convert::command(command) };
+        let words = order.command.to_string();
+        let report = self.host.command(order).await.map_err(|error| refused(&error))?;
+        let consequences = report.outcome.map_err(|why| convert::refusal(&why))?;
+        if !report.replayed {
+            self.feed.say(report.at_ms, api::wire::What::Command { id: id.clone(), text: words });
+        }
+        Ok(CommandResult {
+            schema: "homeostat.command/v1".into(),
+            id,
+            replayed: report.replayed,
+            at_ms: report.at_ms,
+            consequences: convert::consequences(&consequences, report.base_generation),
+        })
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut SqliteReader) -> Result<T, store::StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let dir = self.dir.clone();
+        let read = tokio::task::spawn_blocking(move || read(&mut SqliteReader::open(&dir)?));
+        let read = read.await.map_err(|gone| Refusal::Failed(format!("reading the journal: {gone}")))?;
+        read.map_err(|error| Refusal::Failed(error.to_string()))
+    }
+}
+
+#[async_trait::async_trait]
+impl Control for Desk {
+    fn status(&self) -> Arc<Status> {
+        self.feed.status()
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
+        self.feed.changes()
+    }
+
+    fn changes_after(&self, revision: &str) -> Option<Vec<Arc<Change>>> {
+        self.feed.changes_after(revision)
+    }
+
+    async fn node(&self, name: &str) -> Result<NodeDetail, Refusal> {
+        let query = HistoryQuery { node: Some(name.into()), before: None, limit: Some(RECENT) };
+        let roster = self.roster().await?;
+        if !roster.knows(name) {
+            return Err(no_node(name));
+        }
+        let recent = self.read(move |reader| inspect::history(reader, &roster, &query)).await?.items;
+        let wanted = name.to_owned();
+        let found = self.host.look(move |driver| inspect::node(driver, &wanted, recent)).await;
+        found.map_err(|error| unavailable(&error))?.ok_or_else(|| gone(name))
+    }
+
+    async fn explain(&self, name: &str) -> Result<Explanation, Refusal> {
+        let wanted = name.to_owned();
+        let found = self.host.look(move |driver| inspect::explain(driver, &wanted)).await;
+        found.map_err(|error| unavailable(&error))?.ok_or_else(|| no_node(name))
+    }
+
+    async fn history(&self, query: HistoryQuery) -> Result<History, Refusal> {
+        let roster = self.roster().await?;
+        if let Some(node) = query.node.as_deref().filter(|node| !roster.knows(node)) {
+            return Err(no_node(node));
+        }
+        self.read(move |reader| inspect::history(reader, &roster, &query)).await
+    }
+
+    async fn logs(&self, query: LogsQuery) -> Result<Logs, Refusal> {
+        let name = query.node.clone();
+        let held = self.host.look(move |driver| whose(driver, &name)).await.map_err(|error| unavailable(&error))?;
+        let (provider, key, lease) = held.ok_or_else(|| no_node(&query.node))??;
+        let Some(backend) = self.backends.get(&provider) else {
+            return Err(Refusal::Failed(format!("no backend {provider:?}")));
+        };
+        let lines = query.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES);
+        let page = backend.output(&key, &lease, OutputQuery { after: query.after, lines }).await;
+        let page = page.map_err(|fault| Refusal::Failed(format!("the output of {}: {fault}", query.node)))?;
+        Ok(Logs {
+            schema: "homeostat.logs/v1".into(),
+            node: query.node,
+            attempt: Some(key.attempt.0),
+            lines: page.lines.into_iter().map(|(at, text)| LogLine { at, at_ms: None, text }).collect(),
+            next: page.next,
+        })
+    }
+
+    async fn decisions(&self, limit: usize) -> Result<Decisions, Refusal> {
+        Ok(self.decisions.latest(limit.min(MOST_DECISIONS)))
+    }
+
+    async fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
+        let command = convert::command(request.command);
+        let differences = match &command {
+            Command::Apply { shape, policy, .. } => {
+                let (shape, policy) = (shape.clone(), *policy);
+                let look = self.host.look(move |driver| inspect::differences(driver, &shape, policy.as_ref()));
+                look.await.map_err(|error| unavailable(&error))?
+            }
+            _ => Vec::new(),
+        };
+        let foreseen = self.host.foresee(command).await.map_err(|error| refused(&error))?;
+        let (base_generation, outcome) = foreseen;
+        let consequences = outcome.map_err(|why| convert::refusal(&why))?;
+        let consequences = convert::consequences(&consequences, base_generation);
+        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation, consequences, differences })
+    }
+
+    async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
+        let command = request.command.clone();
+        let answer = self.carry_out(request).await;
+        self.metrics.command(&command, answer.as_ref());
+        answer
+    }
+
+    async fn export(&self) -> Result<Export, Refusal> {
+        let taken = self.host.export().await.map_err(|error| refused(&error))?;
+        let checkpoint = serde_json::from_slice(&taken.checkpoint)
+            .map_err(|error| Refusal::Failed(format!("the checkpoint cannot be read: {error}")))?;
+        Ok(Export {
+            schema: "homeostat.snapshot/v1".into(),
+            run: self.feed.status().run.clone(),
+            at_ms: taken.at_ms,
+            next_seq: taken.head.next_seq,
+            hash: taken.head.last.to_string(),
+            checkpoint,
+        })
+    }
+
+    async fn diagnose(&self) -> Result<Diagnosis, Refusal> {
+        Ok(Diagnosis { schema: "homeostat.diagnosis/v1".into(), checks: diagnose::checks(self).await })
+    }
+
+    async fn metrics(&self) -> Result<String, Refusal> {
+        let rendered = self.metrics.render(&self.feed.status());
+        rendered.map_err(|error| Refusal::Failed(error.to_string()))
+    }
+}
+
+/// What holds a slot: the backend, the label, the lease.
+type Held = Result<(String, ExternalKey, String), Refusal>;
+
+fn whose(driver: &engine::driver::Driver, name: &str) -> Option<Held> {
+    let state = driver.state();
+    let slot = state.slot(*state.names.get(name)?)?;
+    let Some(node) = &slot.node else {
+        return Some(Err(Refusal::NotFound(format!("{name} is vacant: there is no output"))));
+    };
+    let template = state.templates.get(node.template.0 as usize)?;
+    let Some(lease) = node.lease.clone() else {
+        let text =
+            format!("{name} (attempt {}) has no resource yet, or none any more: there is no output", node.attempt.0);
+        return Some(Err(Refusal::NotFound(text)));
+    };
+    Some(Ok((template.provider.clone(), state.key(&slot.name, node.attempt), lease)))
+}
+
+fn no_node(name: &str) -> Refusal {
+    Refusal::NotFound(format!("there is no node {name:?}: `homeostat status` lists them"))
+}
+
+fn gone(name: &str) -> Refusal {
+    Refusal::NotFound(format!(
+        "{name} is not desired any more, and nothing is left of it: `homeostat history {name}` has its past"
+    ))
+}
+
+fn unavailable(error: &HostError) -> Refusal {
+    Refusal::Unavailable(error.to_string())
+}
+
+fn refused(error: &HostError) -> Refusal {
+    match error {
+        HostError::Ended(_) => unavailable(error),
+        HostError::IdTaken { .. } => Refusal::Conflict(error.to_string()),
+        HostError::Order(_) | HostError::Shape(_) | HostError::Command(_) => Refusal::Invalid(error.to_string()),
+        _ => Refusal::Failed(error.to_string()),
+    }
+}
