@@ -113,7 +113,10 @@ impl fmt::Display for Command {
             Command::Scale { group, count } => write!(f, " {group} {count}"),
             Command::AddNode { group } => write!(f, " {group}"),
             Command::Kill { nodes } => write!(f, " {}", nodes.join(" ")),
-            Command::Destroy { nodes, groups } => nodes.iter().chain(groups).try_for_each(|name| write!(f, " {name}")),
+            Command::Destroy { nodes, groups } => {
+                nodes.iter().try_for_each(|name| write!(f, " {name}"))?;
+                groups.iter().try_for_each(|name| write!(f, " group {name}"))
+            }
             Command::Pause { group, only } | Command::Resume { group, only } => {
                 group.iter().try_for_each(|group| write!(f, " {group}"))?;
                 write!(f, " {}", only.label())

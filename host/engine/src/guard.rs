@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::driver::Driver;
 use crate::id::{AttemptId, Millis, NodeId};
 use crate::io::Notice;
+use crate::mutation::Mutation;
 use crate::pause::{By, Effect, Held, HeldBy, Only, Pause};
 use crate::state::{ManagedNode, Slot, in_flight};
 
@@ -137,10 +138,13 @@ impl Driver {
                         return Err(Held { effect, since_ms: now, by: HeldBy::LiveResources { limit, value } });
                     }
                 }
-                if let Some(limit) = guards.creates_per_hour.filter(|_| first)
-                    && !take(&mut self.state.windows.creates, limit, now, CREATES_WINDOW_MS)
-                {
-                    return Err(self.trip(Guard::CreatesPerHour, limit, limit.saturating_add(1), None));
+                if let Some(limit) = guards.creates_per_hour.filter(|_| first) {
+                    if !take(&mut self.state.windows.creates, limit, now, CREATES_WINDOW_MS) {
+                        return Err(self.trip(Guard::CreatesPerHour, limit, limit.saturating_add(1), None));
+                    }
+                    if self.mutated(Mutation::GuardDoesNotCount) {
+                        self.state.windows.creates.pop_back();
+                    }
                 }
                 gate.live = gate.live.map(|live| live.saturating_add(1));
             }
@@ -153,6 +157,9 @@ impl Driver {
     pub(crate) fn count_destroy(&mut self) -> Result<(), Held> {
         let Some(limit) = self.policy.guards.destroys_per_minute else { return Ok(()) };
         if take(&mut self.state.windows.destroys, limit, self.now, DESTROYS_WINDOW_MS) {
+            if self.mutated(Mutation::GuardDoesNotCount) {
+                self.state.windows.destroys.pop_back();
+            }
             return Ok(());
         }
         Err(self.trip(Guard::DestroysPerMinute, limit, limit.saturating_add(1), None))
@@ -186,6 +193,9 @@ impl Driver {
 
     /// Resources that live or may live.
     pub fn live_resources(&self) -> u32 {
+        if self.mutated(Mutation::LiveNotCounted) {
+            return 0;
+        }
         let nodes = self.state.slots.iter().filter_map(|slot| slot.node.as_ref());
         let held = nodes.filter(|node| may_hold(node)).count();
         u32::try_from(held + self.state.reaps.len() + self.state.orphans.len()).unwrap_or(u32::MAX)

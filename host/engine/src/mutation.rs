@@ -90,6 +90,16 @@ mutations! {
     "What is adopted is taken for new." AdoptAsNew: "L4" | "S8" | "SPEC 4";
     "A restart forgets what was pending." RestartForgetsPending: "S7" | "S8" | "S2" | "S6";
     "Effects leave before the journal is synced." SyncLeftOut: "S3" | "S8" | "S7" | "S2" | "S15" | "L1";
+    // Orders, pauses and guards.
+    "A pause holds nothing." PauseIgnored: "SPEC 10";
+    "A resumption does not make a pass." ResumeDoesNotWake: "L4" | "L1";
+    "A guard does not count what it lets through." GuardDoesNotCount: "SPEC 10";
+    "A restart forgets what the guards have counted." RestartForgetsWindows: "SPEC 10";
+    "Live resources are not counted." LiveNotCounted: "SPEC 10";
+    "A group's destroyed slots are not counted." ShareNotCounted: "SPEC 10";
+    "A group that is scaled up gets the indices back that were destroyed." RetiredReused: "S9";
+    "A kill counts as a failure." KillCounts: "SPEC 10";
+    "An order to destroy one slot removes the highest." DestroyTakesHighest: "S9";
     // The decider that the simulation asks.
     "The decider cleans up before what is in doubt is settled." DeciderSkipsDoubt: "S7";
     "The decider starts a new attempt before the old one is cleaned up." DeciderRestartsEarly: "S8";

@@ -12,6 +12,7 @@ use crate::folding::Folding;
 use crate::guard::{Guard, allowed_share, may_hold, percent_of, share};
 use crate::id::NodeId;
 use crate::io::Input;
+use crate::mutation::Mutation;
 use crate::pause::{Effect, Only};
 use crate::policy::{Guards, Policy};
 use crate::schedule::{after, backoff_ms};
@@ -67,7 +68,15 @@ impl Driver {
     /// Carries out what was worked out for the command just now.
     pub(crate) fn fold_command(&mut self, command: Command, order: Order) {
         for (group, index) in order.retires {
-            self.state.retired.entry(group).or_default().insert(index);
+            // The mutation forgets which: the shape has one slot less, and that is its highest.
+            if !self.mutated(Mutation::DestroyTakesHighest) {
+                self.state.retired.entry(group).or_default().insert(index);
+            }
+        }
+        if let Command::Scale { group, .. } | Command::AddNode { group } = &command
+            && self.mutated(Mutation::RetiredReused)
+        {
+            self.state.retired.remove(group);
         }
         if let Some(shape) = order.shape {
             self.take_over(shape);
@@ -351,12 +360,13 @@ impl Driver {
     fn kill(&mut self, name: &str) {
         let Some(node) = self.state.names.get(name).copied() else { return };
         let (policy, now, mutation) = (self.policy, self.now, self.mutation);
+        let counts = self.mutated(Mutation::KillCounts);
         let Some(held) = self.node_mut(node) else { return };
         if held.climbs() {
             let failures = held.retry.failures;
             Folding { policy: &policy, now, settles: None, mutation }.fail(held, KILLED.into(), false);
             // It is no fault of the node's: the next attempt waits as after its last failure, if there was one.
-            held.retry.failures = failures;
+            held.retry.failures = failures.saturating_add(u32::from(counts));
             let wait = if failures == 0 { 0 } else { backoff_ms(&policy, held.attempt, failures) };
             held.retry.restart_at = Some(after(now, wait).max(held.retry.provider_wait.unwrap_or(0)));
             self.touch(node);

@@ -365,10 +365,11 @@ impl Driver {
                 }
             }
             Verb::BeginDelete => {
+                let counts = !self.mutated(Mutation::ShareNotCounted);
                 if let Some(slot) = self.slot_mut(node)
                     && let Some(held) = &mut slot.node
                 {
-                    slot.down |= may_hold(held);
+                    slot.down |= counts && may_hold(held);
                     held.begin_delete(now);
                     if keeps_intent {
                         held.intent = decider::Intent::Active;

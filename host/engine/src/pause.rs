@@ -10,6 +10,7 @@ use crate::driver::Driver;
 use crate::guard::Guard;
 use crate::id::{Millis, NodeId};
 use crate::io::{Notice, Promise};
+use crate::mutation::Mutation;
 
 /// Which effects a pause holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -193,6 +194,9 @@ pub(crate) fn group_of(slot: &str) -> &str {
 impl Driver {
     /// The first pause that holds such an effect for a group's slots.
     pub(crate) fn pause_on(&self, group: &str, effect: Effect) -> Option<&Pause> {
+        if self.mutated(Mutation::PauseIgnored) {
+            return None;
+        }
         self.state.pauses.iter().find(|pause| pause.holds(group, effect))
     }
 
@@ -257,7 +261,7 @@ impl Driver {
             }
         }
         self.notice(Notice::Resumed { scope, only });
-        self.queued = true;
+        self.queued |= !self.mutated(Mutation::ResumeDoesNotWake);
     }
 
     /// A decision is not carried out: the slot says why.

@@ -25,6 +25,9 @@ impl Driver {
         let words = || Fault::Ambiguous { reason: "the host was started again".into() };
         let (policy, now, mutation) = (self.policy, self.now, self.mutation);
         let forgets = self.mutated(Mutation::RestartForgetsPending);
+        if self.mutated(Mutation::RestartForgetsWindows) {
+            self.state.windows = Default::default();
+        }
         for at in 0..self.state.slots.len() {
             let node = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
             let settles = self.settles(node);

@@ -7,6 +7,7 @@ use engine::shape::ClusterShape;
 
 use crate::expect::{Expectation, Never};
 use crate::node::NodeFacts;
+use crate::order::{USAGE, parse_order};
 use crate::words::{
     number, parse_fault, parse_listing, parse_ms, parse_observation, parse_operation, parse_result, parse_shape,
 };
@@ -16,6 +17,7 @@ pub(crate) enum Command {
     Policy(Vec<Setting>),
     Provider { name: String, promise: Promise },
     Shape(ClusterShape),
+    Order(engine::command::Command),
     Done { who: String },
     Fail { who: String, fault: Fault },
     Result { id: OperationId, result: Result<Done, Fault> },
@@ -79,11 +81,17 @@ impl Setting {
         let plain: Option<fn(&mut Policy, u64)> = match name {
             "jitter-percent" => Some(|policy, value| policy.backoff_jitter_percent = value.min(255) as u8),
             "growth-cap" => Some(|policy, value| policy.stages.growth_cap = value.min(u64::from(u32::MAX)) as u32),
+            "destroys-per-minute" => Some(|policy, value| policy.guards.destroys_per_minute = limit(value)),
+            "creates-per-hour" => Some(|policy, value| policy.guards.creates_per_hour = limit(value)),
+            "live-resources" => Some(|policy, value| policy.guards.live_resources = limit(value)),
+            "destroyed-share-percent" => {
+                Some(|policy, value| policy.guards.destroyed_share_percent = limit(value).map(|share| share as u8))
+            }
             _ => None,
         };
         if let Some(set) = plain {
             let value = number(value, "number")?;
-            return match name == "jitter-percent" && value > 100 {
+            return match name.ends_with("-percent") && value > 100 {
                 true => Err(format!("{value} per cent are more than all of it")),
                 false => Ok(Setting { set, value }),
             };
@@ -107,7 +115,8 @@ impl Setting {
             _ => {
                 return Err(format!(
                     "there is no setting {name:?}; there are initial, cap, jitter-percent, probe, endpoint, bootstrap, join, \
-                     growth-cap, create, lookup, start, cancel, destroy"
+                     growth-cap, create, lookup, start, cancel, destroy, destroys-per-minute, creates-per-hour, live-resources, \
+                     destroyed-share-percent"
                 ));
             }
         };
@@ -115,11 +124,17 @@ impl Setting {
     }
 }
 
+/// A guard's limit; 0 for no guard.
+fn limit(value: u64) -> Option<u32> {
+    u32::try_from(value).ok().filter(|limit| *limit > 0)
+}
+
 /// Every command, and how it is written.
 const COMMANDS: &[(&str, &str)] = &[
     ("policy", "policy NAME=VALUE..."),
     ("provider", "provider NAME keyed, or provider NAME windowed WINDOW LISTINGS"),
     ("shape", "shape GENERATION GROUP=COUNT[@TEMPLATE[:PROVIDER]]..."),
+    ("command", USAGE),
     ("done", "done NODE"),
     ("fail", "fail NODE retryable|permanent|not-ready|ambiguous [\"WORDS\"] [WAIT]"),
     ("result", "result OPERATION OUTCOME"),
@@ -169,6 +184,7 @@ impl Command {
                 Command::Provider { name: owned(name), promise }
             }
             ("shape", [generation, groups @ ..]) => Command::Shape(parse_shape(generation, groups)?),
+            ("command", order) => Command::Order(parse_order(order)?),
             ("done", [who]) => Command::Done { who: owned(who) },
             ("fail", [who, how @ ..]) => Command::Fail { who: owned(who), fault: parse_fault(how)? },
             ("result", [id, how @ ..]) => Command::Result { id: parse_operation(id)?, result: parse_result(how)? },

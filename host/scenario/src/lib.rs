@@ -12,6 +12,7 @@ mod expect;
 mod judge;
 mod log;
 mod node;
+mod order;
 mod player;
 mod render;
 mod report;

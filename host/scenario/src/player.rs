@@ -283,6 +283,7 @@ impl<'a> Player<'a> {
                 Ok(())
             }
             Command::Shape(shape) => self.feed(Input::Desired(shape.clone())),
+            Command::Order(order) => self.feed(Input::Command(order.clone())),
             Command::Done { who } => {
                 let operation = self.pending(who)?;
                 self.feed(Input::Completed { id: operation.id, result: Ok(natural(&operation)) })

@@ -12,11 +12,17 @@ use crate::words::ms;
 /// Actions, operations, notices and refusals, in that order.
 pub(crate) fn came(came: &Came, driver: &Driver, subject: &Subject) -> Vec<String> {
     let mut lines = Vec::new();
-    for (_, plan) in &came.plans {
+    for ((_, plan), held) in came.plans.iter().zip(&came.held) {
         for row in plan.decisions.rows() {
+            // What goes on being held is no news.
+            let how = match held.get(&row.node) {
+                Some(true) => continue,
+                Some(false) => ", held",
+                None => "",
+            };
             if row.verb != Verb::Hold.code() {
                 let verb = Verb::from_code(row.verb).map_or("?", Verb::label);
-                lines.push(format!("{} {} {verb}", subject.rule(row.rule), name(driver, row.node)));
+                lines.push(format!("{} {} {verb}{how}", subject.rule(row.rule), name(driver, row.node)));
             }
         }
     }

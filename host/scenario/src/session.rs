@@ -1,7 +1,7 @@
 //! A driver under its checkers: every input is one step, every step is checked against S1–S15.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub struct Came {
     pub outputs: Vec<Output>,
     /// Each plan applied, with its snapshot.
     pub plans: Vec<(Arc<Snapshot>, Plan)>,
+    /// Of each of them, the slots whose decision was not carried out, and whether that was so before.
+    pub held: Vec<BTreeMap<u32, bool>>,
     /// What the driver refused.
     pub errors: Vec<DriverError>,
 }
@@ -187,10 +189,21 @@ impl Session {
                 }
                 came.plans.push((snapshot.clone(), plan.clone()));
             }
+            let (planned, before) = (result.is_ok(), self.held());
             self.step(Input::Decided { call, result }, came);
+            if planned {
+                let held = self.held();
+                came.held.push(held.into_iter().map(|node| (node, before.contains(&node))).collect());
+            }
             return true;
         }
         false
+    }
+
+    /// Slots whose decision is not carried out.
+    fn held(&self) -> BTreeSet<u32> {
+        let held = (0..).zip(&self.driver.state().slots).filter(|(_, slot)| slot.held.is_some());
+        held.map(|(node, _)| node).collect()
     }
 
     fn step(&mut self, input: Input, came: &mut Came) {
@@ -332,6 +345,7 @@ impl Came {
     fn join(&mut self, mut other: Came) {
         self.outputs.append(&mut other.outputs);
         self.plans.append(&mut other.plans);
+        self.held.append(&mut other.held);
         self.errors.append(&mut other.errors);
     }
 }

@@ -122,6 +122,7 @@ impl Sim<'_> {
         }
         let memory = self.memory;
         let fresh = || Known { slot: key.slot.clone(), memory, last_sequence: 0 };
+        let first = !self.known.contains_key(&id.attempt);
         let known = self.known.entry(id.attempt).or_insert_with(fresh);
         let wrong = if known.slot != key.slot {
             Some(format!("attempt {} was for {} and is for {}", id.attempt, known.slot, key.slot))
@@ -135,6 +136,12 @@ impl Sim<'_> {
         known.last_sequence = id.sequence;
         if let Some(wrong) = wrong {
             self.broken("S3", wrong);
+        }
+        let mut audit = std::mem::take(&mut self.audit);
+        let found = audit.leaves(operation, &self.driver, first, || self.live_resources(operation));
+        self.audit = audit;
+        if let Some(violation) = found {
+            self.found.get_or_insert(violation);
         }
         if matches!(operation.request, Request::CreateLease(_))
             && let Some(other) = self.world.predecessor(key)

@@ -7,6 +7,7 @@ use engine::io::{Input, Observation, Output};
 use engine::record::Record;
 use engine::watch::Watch;
 
+use crate::audit::Audit;
 use crate::event::Event;
 use crate::run::Sim;
 use crate::trace::Mark;
@@ -18,9 +19,17 @@ pub(crate) struct Durable {
     /// The driver when its death was drawn; all until then is durable.
     checkpoint: Box<Driver>,
     /// What was folded since then.
-    inputs: Vec<(Input, Millis, Option<Mark>)>,
+    inputs: Vec<Remembered>,
     /// So many of them had to be durable before an effect left.
     synced: usize,
+}
+
+/// An input that may be lost, when it came, and what was known before it.
+struct Remembered {
+    input: Input,
+    shown: Millis,
+    mark: Option<Mark>,
+    audit: Audit,
 }
 
 impl Sim<'_> {
@@ -61,7 +70,8 @@ impl Sim<'_> {
                 tape.mark();
             }
             let mark = self.trace.as_ref().map(crate::trace::Trace::mark);
-            durable.inputs.push((input.clone(), shown, mark));
+            let audit = self.audit.clone();
+            durable.inputs.push(Remembered { input: input.clone(), shown, mark, audit });
         }
     }
 
@@ -91,6 +101,7 @@ impl Sim<'_> {
             None => {
                 self.memory += 1;
                 self.world.excuse_all();
+                self.world.take_for_ours(self.fence);
                 self.say(|| format!("the host is killed and its state is lost; it starts again in {down} ms"));
                 if let Some(trace) = &mut self.trace {
                     trace.state_lost(self.fence);
@@ -110,7 +121,7 @@ impl Sim<'_> {
             tape.lose(lost);
         }
         let mut driver = *checkpoint;
-        for (input, shown, _) in inputs {
+        for Remembered { input, shown, .. } in inputs {
             // What the first start refused is refused again.
             let _ = driver.handle(input, shown);
             while let Some(output) = driver.poll_output() {
@@ -125,8 +136,16 @@ impl Sim<'_> {
             0 => format!("the host is killed; it starts again in {down} ms"),
             _ => format!("the host is killed before its last {lost} inputs were synced; it starts again in {down} ms"),
         });
-        if let (Some(trace), Some((.., Some(mark)))) = (&mut self.trace, rest.into_iter().next()) {
-            trace.lost(mark);
+        if rest.iter().any(|lost| matches!(lost.input, Input::Command(_))) {
+            // Nobody was told that it was accepted: it is given again, or not.
+            let in_force = self.recovered.as_ref().and_then(|driver| driver.state().desired.as_ref());
+            self.people.ordered(in_force);
+        }
+        if let Some(first) = rest.into_iter().next() {
+            self.audit = first.audit;
+            if let (Some(trace), Some(mark)) = (&mut self.trace, first.mark) {
+                trace.lost(mark);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What happens at an instant, in which part of a run, by which clock.
 
 use decider::Plan;
+use engine::command::Command;
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::io::{DeciderFailure, Done, Fault, Observation, Operation};
 
@@ -22,6 +23,10 @@ pub(crate) enum Event {
     Answer { call: u64, result: Result<Plan, DeciderFailure>, host: u64 },
     /// The address of a resource changes.
     MoveEndpoint { lease: String },
+    /// Orders that follow on others.
+    Orders(Vec<Command>),
+    /// A person comes to resume what is paused.
+    Person,
     /// The host is started again.
     Restart,
 }

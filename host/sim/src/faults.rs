@@ -148,6 +148,22 @@ faults! {
     AtLimit = "at-limit", Incident, 10;
     /// The operator's settings change.
     PolicyChanges = "policy-changes", Incident, 15;
+    /// An operator scales a group, adds a node, or applies a shape.
+    OrderScale = "order-scale", Incident, 30;
+    /// An operator kills nodes.
+    OrderKill = "order-kill", Incident, 40;
+    /// An operator destroys nodes, or a group.
+    OrderDestroy = "order-destroy", Incident, 20;
+    /// An operator pauses.
+    OrderPause = "order-pause", Incident, 20;
+    /// An operator resumes.
+    OrderResume = "order-resume", Incident, 60;
+    /// An operator adopts an orphan, or has it destroyed.
+    OrderOrphan = "order-orphan", Incident, 120;
+    /// An order that must be refused.
+    OrderRefused = "order-refused", Incident, 20;
+    /// The guards are set, or lifted.
+    GuardsChange = "guards-change", Incident, 15;
 }
 
 /// How many faults there are.

@@ -32,6 +32,7 @@ impl Sim<'_> {
             trace.input(&input, at_ms, shown);
         }
         self.remember(&input, shown);
+        self.audit.before(&input, self.driver.state());
         // Nothing is judged by a plan's content here; not copying it saves as much time as a pass takes.
         let judged = match &input {
             Input::Decided { call, .. } => Input::Decided { call: *call, result: Ok(Plan::default()) },
@@ -53,6 +54,12 @@ impl Sim<'_> {
         }
         if let Some(violation) = self.watch.step(&judged, &outputs, self.driver.state()).into_iter().next() {
             self.found.get_or_insert(violation);
+        }
+        if let Some(violation) = self.audit.folded(&judged, folded.is_ok(), &self.driver, &outputs) {
+            self.found.get_or_insert(violation);
+        }
+        if matches!(judged, Input::Command(_)) && folded.is_ok() {
+            self.people.ordered(self.driver.state().desired.as_ref());
         }
         if let Input::Decided { call, .. } = &judged
             && *call == self.asked.0
@@ -86,6 +93,7 @@ impl Sim<'_> {
     fn refused(&mut self, input: &Input, error: &DriverError) {
         match error {
             DriverError::Shape(_) if self.people.may_be_refused(input) => {}
+            DriverError::Command(error) if self.people.refusal() == Some(error) => {}
             DriverError::NeverBlocks { .. } => self.broken("L4", error.to_string()),
             _ => self.broken("L4", format!("an input that is right is refused: {error}")),
         }

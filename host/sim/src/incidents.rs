@@ -69,6 +69,14 @@ impl Sim<'_> {
                 // It goes on from where it stood.
                 self.clock.skew_ms = i64::try_from(shows).unwrap_or(0) - i64::try_from(self.now + span).unwrap_or(0);
             }
+            FaultKind::OrderScale
+            | FaultKind::OrderKill
+            | FaultKind::OrderDestroy
+            | FaultKind::OrderPause
+            | FaultKind::OrderResume
+            | FaultKind::OrderOrphan
+            | FaultKind::OrderRefused
+            | FaultKind::GuardsChange => self.operate(fault),
             people => {
                 self.count(people, None);
                 self.edit(people);
@@ -113,7 +121,7 @@ impl Sim<'_> {
         let attempt = AttemptId(1 + u64::from(self.choices.below(40)));
         let key = ExternalKey { run: "another-run".into(), slot, attempt };
         let theirs = self.choices.below(2) == 0;
-        let lease = self.world.appear(provider, theirs.then_some(key), self.now);
+        let lease = self.world.appear(provider, theirs.then_some(key), None, self.now);
         self.world.strangers.push(lease);
         self.take_violations();
     }
@@ -122,10 +130,14 @@ impl Sim<'_> {
         self.count(FaultKind::OrphanAppears, None);
         let provider = self.some_provider();
         let slot = self.some_slot();
-        // Far above what this run will ever authorise.
-        let attempt = AttemptId(1_000_000_000 + self.world.next_number());
+        // Far above what this run will ever authorise, and far from each other: an adopted one moves what is authorised up.
+        let attempt = AttemptId(1_000_000_000 * self.world.next_number());
+        let group = slot.rsplit_once('-').map_or("", |(group, _)| group);
+        let current = self.people.current();
+        let template = current.groups.iter().find(|known| known.id == group).map(|known| known.template.clone());
+        let template = template.filter(|_| self.choices.below(2) == 1);
         let key = ExternalKey { run: self.setup.shape.run.clone(), slot, attempt };
-        let lease = self.world.appear(provider, Some(key), self.now);
+        let lease = self.world.appear(provider, Some(key), template, self.now);
         self.world.strangers.push(lease);
         self.take_violations();
     }

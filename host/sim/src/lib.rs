@@ -4,6 +4,7 @@
 //!
 //! Reads no clock, no file and no environment. The fault menu is in `faults.rs`, what really exists in `world.rs`.
 
+mod audit;
 mod bounds;
 mod calls;
 mod campaign;
@@ -15,6 +16,7 @@ mod event;
 mod faults;
 mod folding;
 mod incidents;
+mod operators;
 mod orders;
 mod people;
 mod record;

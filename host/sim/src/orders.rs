@@ -28,6 +28,10 @@ impl Sim<'_> {
         if self.trouble != Trouble::None || !self.up {
             return;
         }
+        // Whom a guard lets through is whoever comes first.
+        if !self.driver.policy().guards.is_off() {
+            return;
+        }
         let nodes = self.driver.state().slots.iter().filter_map(|slot| slot.node.as_ref());
         let requests: Vec<(OperationId, &Request)> = nodes
             .filter_map(|node| node.pending.as_ref())

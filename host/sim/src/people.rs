@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::command::CommandError;
 use engine::io::Input;
 use engine::policy::Policy;
 use engine::shape::{ClusterShape, GroupShape, Template};
@@ -19,6 +20,8 @@ pub(crate) struct People {
     most_slots: u64,
     /// What the next shape breaks; it must be refused for that.
     wrong: Option<(&'static str, String)>,
+    /// Why the next order will be refused.
+    pub refusal: Option<CommandError>,
 }
 
 impl People {
@@ -42,6 +45,7 @@ impl People {
             first_policy: policy,
             most_slots: 0,
             wrong: None,
+            refusal: None,
         }
     }
 
@@ -64,6 +68,19 @@ impl People {
         self.most_slots += shape.slots();
         self.current = Arc::new(shape.clone());
         shape
+    }
+
+    /// Why the engine says that it will refuse the order that is given.
+    pub fn refusal(&self) -> Option<&CommandError> {
+        self.refusal.as_ref()
+    }
+
+    /// An order changed the shape: what is in force is what people go on from.
+    pub fn ordered(&mut self, in_force: Option<&Arc<ClusterShape>>) {
+        if let Some(shape) = in_force.filter(|shape| **shape != self.current) {
+            self.most_slots += shape.slots();
+            self.current = shape.clone();
+        }
     }
 
     /// What was wrong with a shape that was accepted all the same.
@@ -153,7 +170,7 @@ impl Sim<'_> {
     }
 
     fn change_policy(&mut self) {
-        let first = self.people.first_policy;
+        let first = Policy { guards: self.people.policy.guards, ..self.people.first_policy };
         self.people.policy = match self.choices.below(3) {
             0 => first,
             1 => Policy { backoff_jitter_percent: 50, ..first },

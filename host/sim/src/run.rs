@@ -6,11 +6,12 @@ use std::sync::Arc;
 use engine::driver::{Driver, DriverConfig};
 use engine::id::{AttemptId, Millis, OperationId};
 use engine::invariants::Violation;
-use engine::io::{DeciderIdentity, Input, Observation, Promise};
+use engine::io::{DeciderIdentity, Input, Observation, Operation, Promise};
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::watch::Watch;
 
+use crate::audit::Audit;
 use crate::bounds::Bound;
 use crate::choices::Choices;
 use crate::crashes::Durable;
@@ -33,6 +34,7 @@ pub(crate) struct Sim<'a> {
     pub people: People,
     pub driver: Driver,
     pub watch: Watch,
+    pub audit: Audit,
     pub now: Millis,
     pub clock: HostClock,
     /// The number of this start of the host, from 0.
@@ -77,6 +79,8 @@ pub(crate) struct Sim<'a> {
     /// The passes until it settled.
     pub settled_passes: u64,
     pub pass_asked: bool,
+    /// Somebody comes to resume what is paused.
+    pub person_comes: bool,
 }
 
 /// Where simulated time begins: a plausible instant, so that going back is possible.
@@ -119,6 +123,7 @@ impl<'a> Sim<'a> {
         let cut_ms = BEGIN_MS + setup.until_ms / 64 * u64::from(1 + choices.below(64));
         let driver = Driver::new(config(setup, setup.identity.clone(), &people.policy, &world, 1, 0))?;
         let watch = Watch::new(driver.state());
+        let audit = Audit::new(people.policy.guards);
         let trace = traced.then(|| Trace::new(&world, &people.policy));
         let mut sim = Sim {
             tally: Tally::new(setup.identity.rules.len()),
@@ -130,6 +135,7 @@ impl<'a> Sim<'a> {
             people,
             driver,
             watch,
+            audit,
             now: BEGIN_MS,
             clock: HostClock::default(),
             host: 0,
@@ -160,6 +166,7 @@ impl<'a> Sim<'a> {
             settled_state: None,
             settled_passes: 0,
             pass_asked: false,
+            person_comes: false,
         };
         sim.break_rule();
         Ok(sim)
@@ -186,6 +193,7 @@ impl<'a> Sim<'a> {
         }
         self.break_rule();
         self.watch = Watch::new(self.driver.state());
+        self.audit = Audit::new(self.people.policy.guards);
         self.pass_asked = false;
     }
 
@@ -218,6 +226,7 @@ impl<'a> Sim<'a> {
         match self.phase {
             Phase::Faulty if self.now >= self.cut_ms || self.choices.is_over() => self.stop_faults(),
             Phase::Settling { by_ms, by_step } => {
+                self.call_person();
                 if self.is_settled() {
                     self.settled_state = Some(self.driver.state().clone());
                     self.settled_passes = self.tally.passes;
@@ -270,6 +279,7 @@ impl<'a> Sim<'a> {
                 && matches!(self.phase, Phase::Settling { .. })
                 && !self.driver.is_converged()
                 && self.flying.is_empty()
+                && self.driver.state().pauses.is_empty()
             {
                 let why = self.unsettled();
                 self.broken("L4", format!("nothing will ever wake it up; {why}"));
@@ -314,6 +324,8 @@ impl<'a> Sim<'a> {
                     self.say(|| format!("the address of {lease} changes"));
                 }
             }
+            Event::Orders(orders) => self.follow_up(orders),
+            Event::Person => self.person(),
             Event::Restart => self.restart(),
         }
     }
@@ -410,6 +422,19 @@ impl<'a> Sim<'a> {
             _ => false,
         });
         coming || self.world.live.iter().any(|held| held.promised_at > self.now)
+    }
+
+    /// Resources that the host can know of: what lives, and what is on its way, this operation included.
+    pub fn live_resources(&self, next: &Operation) -> usize {
+        let calls = self.queue.values().filter_map(|event| match event {
+            Event::Perform { operation, .. } if operation.request.kind() == decider::OperationKind::CreateLease => {
+                Some(&operation.key)
+            }
+            _ => None,
+        });
+        let lives = self.world.live.iter().filter(|held| !held.excused).filter_map(|held| held.key.as_ref());
+        let ours = lives.filter(|key| key.run == self.setup.shape.run);
+        calls.chain(ours).chain([&next.key]).map(|key| key.attempt).collect::<BTreeSet<_>>().len()
     }
 
     /// The bound within which the run must settle from here.

@@ -16,6 +16,7 @@ impl Sim<'_> {
         if let Some((_, until)) = &mut self.clock.stands {
             *until = (*until).min(self.now);
         }
+        self.lift_limit();
         let bound = self.bound();
         self.phase = Phase::Settling { by_ms: self.now + bound.ms, by_step: self.tally.steps + bound.rounds };
         self.say(|| format!("the faults stop; it must settle within {} ms and {} inputs", bound.ms, bound.rounds));
@@ -26,6 +27,8 @@ impl Sim<'_> {
         self.up
             && self.driver.is_converged()
             && self.driver.state().reaps.is_empty()
+            && self.driver.state().orphans.values().all(|orphan| orphan.destroying.is_none())
+            && self.driver.state().pauses.is_empty()
             && !self.effects_outstanding()
             && !self.world.has_ghosts(self.now)
             && self.leaked().is_none()
@@ -40,8 +43,11 @@ impl Sim<'_> {
         for resource in &self.world.live {
             // An orphan's key is in use; once its attempt is retired it is reaped.
             let key_held = resource.key.as_ref().is_some_and(|key| state.holder(key.attempt).is_some());
-            let reported = key_held && state.orphans.keys().any(|(_, lease)| *lease == resource.lease);
-            if !held(&resource.lease) && !reported && !self.world.strangers.contains(&resource.lease) {
+            let stranger = self.world.strangers.contains(&resource.lease);
+            let listed = state.orphans.keys().any(|(_, lease)| *lease == resource.lease);
+            let reported = listed && (key_held || stranger);
+            let ours = !stranger || self.world.released.contains(&resource.lease);
+            if !held(&resource.lease) && !reported && ours {
                 let key = resource.key.as_ref().map_or_else(|| "no label".into(), ToString::to_string);
                 return Some(format!("{} ({key}) is live and nobody holds it", resource.lease));
             }
@@ -54,7 +60,7 @@ impl Sim<'_> {
         }
         self.world.strangers.iter().find_map(|stranger| {
             let gone = self.world.leased(stranger).is_none() && !self.world.vanished.contains(stranger);
-            gone.then(|| format!("{stranger} was not ours and is gone"))
+            (gone && !self.world.released.contains(stranger)).then(|| format!("{stranger} was not ours and is gone"))
         })
     }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use engine::command::Command;
 use engine::id::Millis;
 use engine::io::{Done, Fault, Input, Listing, Observation, OperationStatus, Promise};
-use engine::policy::Policy;
+use engine::policy::{Guards, Policy};
 use engine::shape::{ClusterShape, Template};
 
 use crate::world::World;
@@ -26,6 +27,10 @@ pub(crate) struct Trace {
     repeats: u32,
     /// The last input, not written yet: one that brought nothing and says nothing new is left out.
     held: Option<Held>,
+    /// Guards were on.
+    guarded: bool,
+    /// Somebody paused.
+    paused: bool,
 }
 
 /// An input that is not written yet.
@@ -47,7 +52,11 @@ pub(crate) struct Mark {
 
 impl Trace {
     pub fn new(world: &World, policy: &Policy) -> Self {
+        let guarded = !policy.guards.is_off();
         let mut scenario = settings(policy);
+        if guarded {
+            scenario.push_str(&guards(&policy.guards));
+        }
         scenario.push('\n');
         for (name, promise) in &world.providers {
             let _ = match promise {
@@ -68,6 +77,8 @@ impl Trace {
             gists: Vec::new(),
             repeats: 0,
             held: None,
+            guarded,
+            paused: false,
         }
     }
 
@@ -166,13 +177,30 @@ impl Trace {
             Input::Listed { provider, listing } => format!("list {provider} {}", self.listing(listing)),
             Input::Adopt { provider, listing } => format!("adopt {provider} {}", self.listing(listing)),
             Input::Surveyed { provider, listing } => format!("survey {provider} {}", self.listing(listing)),
-            Input::PolicyChanged(policy) => settings(policy),
-            Input::Command(command) => format!("command {command}"),
+            Input::PolicyChanged(policy) => {
+                self.guarded |= !policy.guards.is_off();
+                let guards = if self.guarded { guards(&policy.guards) } else { String::new() };
+                format!("{}{guards}", settings(policy))
+            }
+            Input::Command(command) => self.order(command),
             Input::DeciderChanged(_) => "decider changed".into(),
             Input::Restarted => "restarted".into(),
             Input::Resync => "resync".into(),
             Input::Tick | Input::Decided { .. } => return None,
         })
+    }
+
+    /// As the scenario language has it. (Nobody here applies settings together with a shape.)
+    fn order(&mut self, command: &Command) -> String {
+        self.paused |= matches!(command, Command::Pause { .. });
+        let text = match command {
+            Command::Apply { shape, base_generation, .. } => {
+                let shape = self.shape(shape);
+                format!("apply {base_generation}{}", shape.strip_prefix("shape").unwrap_or(&shape))
+            }
+            command => command.to_string(),
+        };
+        format!("command {text}")
     }
 
     /// Templates are told apart by a tag, in the order in which they appear.
@@ -215,6 +243,13 @@ impl Trace {
         // What came last may have come by time alone.
         self.wait_until(self.end_ms);
         if let Some(within) = within {
+            // Nobody comes to resume when the scenario waits.
+            if self.guarded {
+                let _ = writeln!(self.scenario, "policy{}", guards(&Guards::default()));
+            }
+            if self.guarded || self.paused {
+                let _ = writeln!(self.scenario, "command resume all");
+            }
             let _ = writeln!(self.scenario, "settles within {within}ms");
         }
         self.scenario.push_str("expect no violation\n");
@@ -247,6 +282,17 @@ fn settings(policy: &Policy) -> String {
     ];
     let all: Vec<String> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
     format!("policy {}", all.join(" "))
+}
+
+/// The guards as settings; 0 for none.
+fn guards(guards: &Guards) -> String {
+    let all = [
+        ("destroys-per-minute", guards.destroys_per_minute),
+        ("creates-per-hour", guards.creates_per_hour),
+        ("live-resources", guards.live_resources),
+        ("destroyed-share-percent", guards.destroyed_share_percent.map(u32::from)),
+    ];
+    all.iter().map(|(name, limit)| format!(" {name}={}", limit.unwrap_or(0))).collect()
 }
 
 /// What of a result, an answer or a sign of progress is the same when the same thing happens again: the attempt and the outcome.

@@ -82,6 +82,8 @@ pub struct World {
     pub vanished: BTreeSet<LeaseId>,
     /// Leases of resources that are nobody's business: other runs', and orphans.
     pub strangers: Vec<LeaseId>,
+    /// Those of them about which an operator gave an order, or which are taken for ours since the state was lost.
+    pub released: BTreeSet<LeaseId>,
     /// What listings showed last time.
     previous: Vec<Vec<io::Resource>>,
     /// Destroys of these leases fail so many times more.
@@ -103,6 +105,7 @@ impl World {
             accounts: BTreeMap::new(),
             vanished: BTreeSet::new(),
             strangers: Vec::new(),
+            released: BTreeSet::new(),
             stubborn: BTreeMap::new(),
             numbers: 0,
             violations: Vec::new(),
@@ -145,9 +148,15 @@ impl World {
     }
 
     /// A resource that comes by itself: foreign, or an orphan.
-    pub fn appear(&mut self, provider: usize, key: Option<ExternalKey>, now: Millis) -> LeaseId {
+    pub fn appear(
+        &mut self,
+        provider: usize,
+        key: Option<ExternalKey>,
+        template: Option<Arc<Template>>,
+        now: Millis,
+    ) -> LeaseId {
         let birth = Birth { late: true, excused: true, promised_at: now, ..Birth::default() };
-        self.make(provider, key, None, birth, now)
+        self.make(provider, key, template, birth, now)
     }
 
     fn make(
@@ -274,7 +283,7 @@ impl World {
                 }
                 if let Some(at) = self.leased(lease) {
                     self.check_label(at, operation);
-                    if self.strangers.contains(lease) {
+                    if self.strangers.contains(lease) && !self.released.contains(lease) {
                         let (id, key) = (operation.id, &operation.key);
                         let what = format!("{id} destroys {lease} ({key}), which nobody here authorised");
                         self.broken("S15", what);
@@ -415,6 +424,13 @@ impl World {
         for resource in &mut self.live {
             resource.excused = true;
         }
+    }
+
+    /// The host lost its state and knows a fence only: a label with an attempt below it is that of an earlier start.
+    pub fn take_for_ours(&mut self, fence: u64) {
+        let below =
+            |held: &&Resource| held.key.as_ref().is_some_and(|key| key.run == self.run && key.attempt.0 < fence);
+        self.released.extend(self.live.iter().filter(below).map(|held| held.lease.clone()));
     }
 
     /// Whether anything is still shown that is gone.

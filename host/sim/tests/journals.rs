@@ -24,6 +24,7 @@ fn every_seed_replays_bit_for_bit() {
     let setup = common::setup();
     let mut decide = common::native();
     let (mut lost, mut restarted, mut simulated, mut failures) = (0, 0, 0, 0);
+    let mut orders = std::collections::BTreeMap::new();
     for seed in 0..150 {
         let (outcome, bytes) = record(&setup, Which::Seed(seed), &describe(), &mut *decide).unwrap();
         assert_eq!(outcome, run_seed(&setup, seed, &mut *decide, true).unwrap(), "seed {seed}");
@@ -38,6 +39,9 @@ fn every_seed_replays_bit_for_bit() {
         while let Some(line) = reader.next_line().unwrap() {
             match &line.entry {
                 Entry::Input { of: RecordedInput::Restarted, .. } => restarted += 1,
+                Entry::Input { of: RecordedInput::Command(command), .. } => {
+                    *orders.entry(command.label()).or_insert(0) += 1;
+                }
                 Entry::Pass { decider, answer: journal::Answer::Failure(_), .. } => {
                     // An answer to no call in flight names nobody.
                     assert!(
@@ -53,6 +57,7 @@ fn every_seed_replays_bit_for_bit() {
     // Otherwise it shows little.
     assert!(lost > 5 && restarted > 20, "{lost} {restarted}");
     assert!(failures > 20 && simulated > failures, "{failures} {simulated}");
+    assert_eq!(orders.len(), 9, "every kind of order is in them: {orders:?}");
 }
 
 #[test]
