@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("journal", &["decider", "engine"]),
     ("store", &["engine", "journal"]),
     ("api", &["decider", "engine"]),
-    ("client", &["api", "engine"]),
+    ("client", &["api", "engine", "step", "store"]),
     ("inspect", &["api", "decider", "engine", "journal", "step", "store"]),
     ("scenario", &["decider", "engine"]),
     ("step", &["decider", "engine", "journal"]),

@@ -47,9 +47,16 @@ const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute
 const dayFormat = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "2-digit" });
 const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
+/** Dates end here; what is later is never. */
+const LAST_MS = 8.64e15;
+
+function isDate(ms) {
+  return Number.isFinite(ms) && Math.abs(ms) <= LAST_MS;
+}
+
 /** A time of day; with the date unless that is today. */
 export function instant(ms) {
-  if (!Number.isFinite(ms)) return "";
+  if (!isDate(ms)) return Number.isFinite(ms) ? "never" : "";
   const date = new Date(ms);
   const time = clockFormat.format(date);
   return new Date(now()).toDateString() === date.toDateString() ? time : `${dayFormat.format(date)} ${time}`;
@@ -57,7 +64,7 @@ export function instant(ms) {
 
 /** All of an instant, for a tooltip. */
 export function whole(ms) {
-  return Number.isFinite(ms) ? `${fullFormat.format(new Date(ms))} (${Math.round(ms)})` : "";
+  return isDate(ms) ? `${fullFormat.format(new Date(ms))} (${Math.round(ms)})` : "";
 }
 
 /** A length of time, in at most two units. */
@@ -73,14 +80,14 @@ export function length(ms) {
 
 /** How long until an instant. While nothing is heard of the daemon, the instant itself: nobody knows what happened since. */
 export function until(ms, live) {
-  if (!Number.isFinite(ms)) return "";
+  if (!isDate(ms)) return Number.isFinite(ms) ? "never" : "";
   if (!live) return `at ${instant(ms)}`;
   const left = ms - now();
   if (left >= 500) return `in ${length(left)}`;
-  return left > -1500 ? "now" : `${length(-left)} over`;
+  return left > -1500 ? "now" : `${length(-left)} overdue`;
 }
 
 /** How long since an instant. */
 export function since(ms) {
-  return Number.isFinite(ms) ? length(now() - ms) : "";
+  return isDate(ms) ? length(now() - ms) : "";
 }

@@ -40,6 +40,11 @@ export function visible(text, limit = 4000) {
   return plain.length > limit ? `${plain.slice(0, limit)} … (${plain.length - limit} characters more)` : plain;
 }
 
+/** A sentence; what stands in backquotes is set as code, as in "see `homeostat status`". */
+export function words(text, limit) {
+  return visible(text, limit).split("`").map((part, at) => (at % 2 === 1 ? el("code", null, part) : part));
+}
+
 /** Makes the children of `parent` exactly `wanted`, in this order, moving as little as possible. */
 export function arrange(parent, wanted) {
   const keep = new Set(wanted);

@@ -1,7 +1,7 @@
 // One thing, closely: a node, or a decision.
 
 import { ask } from "./feed.js";
-import { el, name, renderWhen, setText, throttle, visible } from "./dom.js";
+import { el, name, renderWhen, setText, throttle, visible, words } from "./dom.js";
 import { instant, length, now, since, until, whole } from "./clock.js";
 import { RUNGS, STATES, rungOf, stateOf } from "./fleet.js";
 
@@ -95,8 +95,8 @@ export class Drawer {
     const why = [explanation.summary, explanation.next_step, explanation.ends, detail.held, detail.error, state, explanation.until_ms];
     renderWhen(this.section("why"), why, () => [
       el("p", { class: "state", data: { state } }, el("span", { class: "mark", "aria-hidden": "true" }, STATES[state].mark), ` ${STATES[state].text}`),
-      el("p", { class: "summary", dir: "auto" }, visible(explanation.summary)),
-      detail.held && el("p", { class: "callout", dir: "auto" }, visible(detail.held)),
+      el("p", { class: "summary", dir: "auto" }, words(explanation.summary)),
+      detail.held && el("p", { class: "callout", dir: "auto" }, words(detail.held)),
       detail.error && el("pre", { class: "bad", dir: "auto" }, visible(detail.error)),
       facts([
         ["What ends it", explanation.ends],
@@ -193,7 +193,7 @@ export function facts(pairs) {
   const rows = pairs.filter(([, known]) => known !== undefined && known !== null && known !== false && known !== "" && known.length !== 0);
   return el("dl", { class: "pairs" }, rows.map(([term, known]) => [
     el("dt", null, term),
-    el("dd", { dir: "auto" }, typeof known === "string" || typeof known === "number" ? visible(known) : known),
+    el("dd", { dir: "auto" }, typeof known === "string" || typeof known === "number" ? words(known) : known),
   ]));
 }
 
@@ -206,7 +206,7 @@ function table(heads, rows, kind) {
 
 function ladder(stage, state) {
   const rung = rungOf(stage);
-  const lost = rung < 0 && el("p", { class: "quiet" }, `It stands off the ladder: ${visible(stage, 60)}.`);
+  const lost = rung < 0 && el("p", { class: "quiet" }, `It is off the ladder (${visible(stage, 60)}); its next attempt begins at the bottom.`);
   return [lost, el("ol", { class: "ladder", data: { state } }, RUNGS.map((known, at) => {
     const here = at + 1 === rung;
     const words = known === "dormant" ? (stage === "handed-off" ? "handed-off: ready" : "dormant: ready") : known;

@@ -156,10 +156,18 @@ export class Feed {
         this.revision = null;
         return null;
       case "end":
-        return "the daemon was stopped";
+        return stopped(event.data);
       default:
         return null;
     }
+  }
+}
+
+function stopped(text) {
+  try {
+    return JSON.parse(text).text || "the daemon was stopped";
+  } catch {
+    return "the daemon was stopped";
   }
 }
 

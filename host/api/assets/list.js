@@ -88,7 +88,7 @@ export function whyOf(node) {
   const parts = [];
   if (node.held) parts.push(node.held);
   if (node.error) parts.push(node.error);
-  if (node.waits_for) parts.push(`waits for ${node.waits_for}`);
+  if (node.waits_for) parts.push(`waits: ${node.waits_for}`);
   else if (!node.ready && node.progress && node.progress !== "none") parts.push(node.progress);
   if (parts.length === 0 && node.ready && node.endpoint) parts.push(node.endpoint);
   return parts.join(" · ");

@@ -1,10 +1,13 @@
 // The top of the page: whether all is well, and if not, why and what to do.
 
-import { el, name, renderWhen, setText, visible } from "./dom.js";
+import { el, name, renderWhen, setText, visible, words } from "./dom.js";
+import { bySeverity, stateOf } from "./fleet.js";
 import { instant, length, since, skew, whole } from "./clock.js";
 
 /** Clocks that differ less are called the same. */
 const SKEW_MS = 3000;
+/** Failing nodes that the verdict names. */
+const WORST = 4;
 
 /** In a few words, for the window's title and for those who listen. */
 export function headline(fleet, live) {
@@ -39,14 +42,34 @@ export function summary($, fleet, live) {
   setText($("verdict-mark"), { unknown: "?", good: "✓", bad: "✕", busy: "…" }[state]);
   const was = live ? "" : "Was ";
   setText($("verdict-title"), `${converged ? `${was}${live ? "C" : "c"}onverged` : `${was}${live ? "N" : "n"}ot converged`}: ${ready} of ${desired} ready`);
-  setText($("verdict-reason"), converged
+  const reason = converged
     ? `All nodes have the shape of generation ${status.generation}.`
-    : visible(status.reason || "Nodes are on their way; nothing is asked of you.", 1200));
+    : status.reason || "Nodes are on their way; nothing is asked of you.";
+  renderWhen($("verdict-reason"), reason, () => words(reason, 1200));
+  worst($("worst"), fleet);
   const ahead = skew();
   const clocks = Math.abs(ahead) > SKEW_MS
     ? ` This device's clock is ${length(Math.abs(ahead))} ${ahead > 0 ? "behind" : "ahead of"} the daemon's; times are the daemon's.`
     : "";
   setText($("foot"), `homeostat ${visible(status.version, 40)}, up for ${since(status.started_ms)} (since ${instant(status.started_ms)}).${clocks} This page only reads.`);
+}
+
+/** The nodes that somebody should look at first. */
+function worst(parent, fleet) {
+  const failing = [];
+  for (const node of fleet.nodes.values()) {
+    const state = stateOf(node);
+    if (state === "failing") failing.push({ node, state });
+  }
+  failing.sort((a, b) => b.node.failures - a.node.failures || bySeverity(a, b) || (a.node.node < b.node.node ? -1 : 1));
+  const shown = failing.slice(0, WORST);
+  renderWhen(parent, [failing.length, shown.map(({ node }) => [node.node, node.error, node.failures])], () => [
+    ...shown.map(({ node }) => el("li", null,
+      el("a", { href: `#node/${encodeURIComponent(node.node)}` }, name(node.node)),
+      node.failures > 1 && ` failed ${node.failures} times in a row`,
+      node.error && [": ", el("span", { dir: "auto" }, visible(node.error, 160))])),
+    failing.length > WORST && el("li", { class: "quiet" }, `and ${failing.length - WORST} more`),
+  ]);
 }
 
 function pair(term, known) {
@@ -96,7 +119,7 @@ function pause(held) {
     el("p", null, el("b", null, guard ? "Guard " : "Paused by ", visible(held.by, 80)), `: ${only} in `,
       held.group ? name(held.group) : "the whole fleet",
       ", since ", el("time", { title: whole(held.since_ms) }, instant(held.since_ms)), "."),
-    held.reason && el("p", { dir: "auto" }, visible(held.reason, 1000)),
+    held.reason && el("p", { dir: "auto" }, words(held.reason, 1000)),
     held.resume && el("p", null, "To go on: ", el("code", { class: "command" }, visible(held.resume, 400))));
 }
 

@@ -67,8 +67,7 @@ export class Timeline {
         onclick: () => this.open(decided.number),
       },
       el("time", { title: whole(decided.at_ms), datetime: iso(decided.at_ms) }, instant(decided.at_ms)),
-      name(decided.node, { class: "name" }),
-      el("span", { class: "verb" }, visible(decided.verb, 40)),
+      el("span", { class: "what" }, name(decided.node, { class: "name" }), " ", el("span", { class: "verb" }, visible(decided.verb, 40))),
       el("span", { class: "rule" }, visible(decided.rule, 12)),
       el("span", { class: "why", dir: "auto" }, visible(decided.reason, 300)),
     );

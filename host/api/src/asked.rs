@@ -12,6 +12,10 @@ use tokio::time::timeout;
 use crate::problem::{Fault, quoted};
 use crate::shared::Shared;
 
+/// Bodies up to this size, in bytes, need no turn: they do not fill the memory, and whoever has no token yet must not make
+/// others wait.
+const SMALL: usize = 16 * 1024;
+
 /// Refuses any other type than this one.
 pub(crate) fn content_type(headers: &HeaderMap, wanted: &str) -> Result<(), Fault> {
     let given = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -37,7 +41,7 @@ pub(crate) async fn receive(shared: &Shared, headers: &HeaderMap, body: Body, mo
         return Err(too_large());
     }
     let all = async {
-        let _turn = shared.bodies.acquire().await;
+        let _turn = if most > SMALL { shared.bodies.acquire().await.ok() } else { None };
         let mut whole = BytesMut::new();
         let mut parts = body.into_data_stream();
         while let Some(part) = parts.next().await {

@@ -5,6 +5,7 @@ mod access;
 mod asked;
 pub mod control;
 pub mod dashboard;
+mod difference;
 mod limits;
 pub mod metrics;
 mod openapi;
@@ -17,6 +18,7 @@ pub mod wire;
 
 pub use access::Tokens;
 pub use control::{Control, Refusal};
+pub use difference::differences;
 pub use limits::{Limits, Rate};
 pub use openapi::document;
 pub use problem::PROBLEM_JSON;

@@ -60,9 +60,10 @@ pub enum Command {
         /// Which effects.
         only: Only,
     },
-    /// Let go on what was held back in exactly this scope.
+    /// Let go on what was held back: with `Only::All` and no group, whatever is paused; with it and a group, all that is
+    /// paused for that group; else that effect in exactly that scope.
     Resume {
-        /// The group; `None` for what is paused for the whole run.
+        /// The group; `None` for the whole run.
         #[serde(default)]
         group: Option<String>,
         /// Which effects.

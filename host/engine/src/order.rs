@@ -12,7 +12,7 @@ use crate::folding::Folding;
 use crate::guard::{Guard, allowed_share, may_hold, percent_of, share};
 use crate::id::NodeId;
 use crate::io::Input;
-use crate::pause::{Effect, Only, Pause};
+use crate::pause::{Effect, Only};
 use crate::policy::{Guards, Policy};
 use crate::schedule::{after, backoff_ms};
 use crate::shape::{ClusterShape, Template, slot_name};
@@ -364,10 +364,7 @@ impl Driver {
     }
 
     fn order_resume(&self, group: Option<&str>, only: Only) -> Result<Order, CommandError> {
-        let ends = |pause: &Pause| {
-            pause.scope.as_deref() == group && (only == Only::All || pause.only == Only::All || pause.only == only)
-        };
-        if self.state.pauses.iter().any(ends) {
+        if self.state.pauses.iter().any(|pause| pause.ends_with(group, only)) {
             return Ok(Order::plain(self.untouched(None)));
         }
         let there: Vec<String> = self.state.pauses.iter().map(ToString::to_string).collect();

@@ -115,6 +115,14 @@ pub struct Pause {
 }
 
 impl Pause {
+    /// Whether such a resumption ends it, or a part of it: that of everything in the whole run ends whatever is paused; any
+    /// other, that effect in exactly that scope.
+    pub fn ends_with(&self, group: Option<&str>, only: Only) -> bool {
+        let everything = group.is_none() && only == Only::All;
+        let effect = only == Only::All || self.only == Only::All || self.only == only;
+        everything || (self.scope.as_deref() == group && effect)
+    }
+
     /// Whether it holds such an effect for a group's slots.
     pub fn holds(&self, group: &str, effect: Effect) -> bool {
         self.scope.as_deref().is_none_or(|scope| scope == group) && self.only.covers(effect)
@@ -229,19 +237,17 @@ impl Driver {
         self.queued = true;
     }
 
-    /// A person lets go on what is paused in exactly this scope. A pause of everything from which a part is taken leaves the
-    /// other part. A guard whose pause ends gives its whole allowance anew.
+    /// A person lets go on. A pause of everything from which a part is taken leaves the other part. A guard whose pause ends
+    /// gives its whole allowance anew.
     pub(crate) fn resume(&mut self, scope: Option<String>, only: Only) {
         let mut ended = Vec::new();
         let mut left = Vec::new();
         for pause in std::mem::take(&mut self.state.pauses) {
-            match (pause.scope == scope, pause.only, only) {
+            match (pause.ends_with(scope.as_deref(), only), pause.only, only) {
                 (false, ..) => left.push(pause),
-                (true, _, Only::All) => ended.push(pause),
                 (true, Only::All, Only::Create) => left.push(Pause { only: Only::Destroy, ..pause }),
                 (true, Only::All, Only::Destroy) => left.push(Pause { only: Only::Create, ..pause }),
-                (true, paused, resumed) if paused == resumed => ended.push(pause),
-                (true, ..) => left.push(pause),
+                (true, ..) => ended.push(pause),
             }
         }
         self.state.pauses = left;

@@ -41,7 +41,7 @@ pub struct Guards {
     /// Resources that live, or may live, at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_resources: Option<u32>,
-    /// The share of a group's slots that may be down at once, 0 to 100; one slot always may.
+    /// The share of a group's slots that may be down at once, 1 to 100; one slot always may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destroyed_share_percent: Option<u8>,
 }

@@ -10,6 +10,7 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::keep::{ApiArgs, Kept, Wanted};
+use super::trace::{self, TraceArgs};
 use super::up::Signals;
 use super::{ExitCode, Failure, Terminal};
 use crate::decide::SandboxedDecider;
@@ -30,12 +31,15 @@ pub struct DaemonArgs {
     pub decider: Option<PathBuf>,
     #[command(flatten)]
     pub api: ApiArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 /// Runs the daemon until it is told to stop. The fleet goes on without it.
 pub fn run(args: &DaemonArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
     let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
+    let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(daemon(args, terminal, &fleet, decider));
     // A call that hangs must not keep the program.

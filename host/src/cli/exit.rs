@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use client::{Class, ClientError};
+
 use crate::fleet::FleetError;
 
 /// The exit codes. The one place; `--help` and `docs/cli.md` repeat them.
@@ -14,9 +16,13 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line or an input file is wrong. Nothing was started or changed.
     Usage = 2,
-    /// Not in time (`up --until-converged --timeout`), or not within a limit (`check --max-states`).
+    /// Not in time (`up --until-converged --timeout`, a command's `--wait`), or not within a limit (`check --max-states`).
     Timeout = 3,
-    /// A replay decided something else than what was recorded.
+    /// The daemon could not be reached, did not let us in, or did not answer.
+    Unreachable = 4,
+    /// A guard refused a command.
+    Guarded = 5,
+    /// Two things differ: a replay decided something else than what was recorded, or `diff` found a difference.
     Diverged = 6,
     /// ^C ended it before it was done.
     Interrupted = 130,
@@ -29,8 +35,10 @@ Exit codes:
   1  it failed
   2  the command line or an input file is wrong; nothing was started or changed
   3  not in time, or not finished within a limit
-  6  a replay decided something else than what was recorded
-  130  ^C ended a simulation, a check or a test before it was done";
+  4  the daemon could not be reached, did not let us in, or did not answer
+  5  a guard refused the command
+  6  a replay decided something else than what was recorded, or `diff` found a difference
+  130  ^C ended a simulation, a check, a test or a wait before it was done";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
@@ -45,6 +53,8 @@ pub enum Failure {
     Fleet(FleetError),
     /// Another input is wrong.
     Input(Box<InputError>),
+    /// The daemon, or the way to it.
+    Client(Box<ClientError>),
     /// It failed.
     Failed(anyhow::Error),
     /// Whoever read the output has gone. Not an error.
@@ -89,6 +99,13 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         match self {
             Failure::Fleet(_) | Failure::Input(_) => ExitCode::Usage,
+            Failure::Client(error) => match error.class() {
+                Class::Failed => ExitCode::Failed,
+                Class::Usage => ExitCode::Usage,
+                Class::Timeout => ExitCode::Timeout,
+                Class::Unreachable => ExitCode::Unreachable,
+                Class::Guard => ExitCode::Guarded,
+            },
             Failure::Failed(_) => ExitCode::Failed,
             Failure::Closed => ExitCode::Ok,
         }
@@ -104,6 +121,12 @@ impl From<FleetError> for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         Failure::Input(Box::new(error))
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        if error.is_closed_pipe() { Failure::Closed } else { Failure::Client(Box::new(error)) }
     }
 }
 

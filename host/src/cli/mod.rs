@@ -6,9 +6,11 @@ mod daemon;
 mod decider;
 mod exit;
 mod forecast;
+mod groups;
 mod interrupt;
 mod journal;
 mod keep;
+mod operate;
 mod plan;
 mod replay;
 mod schema;
@@ -17,13 +19,14 @@ mod step;
 mod table;
 mod terminal;
 mod test;
+mod trace;
 pub mod up;
 mod validate;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::{EXIT_CODES, ExitCode, Failure, InputError};
 pub use terminal::{Color, Format, Terminal};
@@ -76,6 +79,9 @@ pub enum Verb {
     Journal(journal::JournalVerb),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// What is asked of a daemon, or done to its state.
+    #[command(flatten)]
+    Operate(client::verbs::Verb),
     /// Serve a page that says who it is (for the examples)
     #[command(hide = true)]
     DemoServer(crate::demo::DemoServerArgs),
@@ -83,7 +89,8 @@ pub enum Verb {
 
 /// Runs the program: parses the command line, does what it says, writes what went wrong.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let parsed = groups::grouped(Cli::command()).try_get_matches_from(args);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too; a reader that has gone is nothing to complain about.
@@ -106,6 +113,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Check(args) => check::run(&args, &terminal),
         Verb::Journal(verb) => journal::run(&verb, &terminal),
         Verb::Completions(args) => completions::run(&args, &terminal).map(|()| ExitCode::Ok),
+        Verb::Operate(verb) => operate::run(&verb, &terminal),
         Verb::DemoServer(args) => demo_server(args).map(|()| ExitCode::Ok),
     };
     result.unwrap_or_else(|failure| {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use ::step::text::counted;
 use clap::{Args, ValueHint};
 use decider::Verb;
+use engine::guard::Guard;
+use engine::policy::Guards;
 use engine::shape::{Probe, Template, slot_name};
 use serde::Serialize;
 
@@ -36,6 +38,9 @@ struct Plan<'a> {
     decider: &'a str,
     rounds: Vec<Vec<PlanStep<'a>>>,
     settled: bool,
+    /// What the file's guards hold of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +93,7 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
             decider: decider.digest(),
             rounds: forecast.rounds.iter().map(|round| round.iter().map(step).collect()).collect(),
             settled: forecast.settled,
+            held: beyond(shape.slots(), &fleet.policy.guards),
         });
     }
     let style = terminal.style();
@@ -120,7 +126,22 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
     } else {
         "\nnot settled: this decider does not come to rest\n"
     });
+    for held in beyond(shape.slots(), &fleet.policy.guards) {
+        text.push_str(&held);
+        text.push('\n');
+    }
     terminal.print(&text)
+}
+
+/// What the guards hold of a fleet that is made from nothing.
+fn beyond(slots: u64, guards: &Guards) -> Vec<String> {
+    let over = |guard: Guard, limit: Option<u32>, then: &str| {
+        let limit = limit.filter(|limit| slots > u64::from(*limit))?;
+        Some(format!("guard {}: {limit} of {slots} nodes; {then}", guard.label()))
+    };
+    let waits = over(Guard::LiveResources, guards.live_resources, "the others wait for room");
+    let trips = over(Guard::CreatesPerHour, guards.creates_per_hour, "then creates are paused until somebody resumes");
+    waits.into_iter().chain(trips).collect()
 }
 
 fn step(step: &Step) -> PlanStep<'_> {

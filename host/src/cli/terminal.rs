@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::exit::Failure;
 use crate::fleet::{self, ErrorReport, ErrorReportEntry, cut, escape};
 
+/// What the daemon says may name many nodes.
+const CLIENT_CHARS: usize = 4_000;
+
 /// What is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -121,6 +124,22 @@ impl Terminal {
                 hint: None,
             })),
             Failure::Input(error) => self.error_line(&error.to_string()),
+            Failure::Client(error) if self.is_json() => json_line(&one(ErrorReportEntry {
+                error: cut(&error.to_string(), CLIENT_CHARS),
+                hint: error.remedy(),
+                ..ErrorReportEntry::default()
+            })),
+            // Its lines are whole lines: each node that holds something up has one.
+            Failure::Client(error) => {
+                let text = cut(&error.to_string(), CLIENT_CHARS);
+                let (first, more) = text.split_once('\n').map_or((text.as_str(), ""), |(first, more)| (first, more));
+                let mut text = self.error_line(first);
+                more.lines().for_each(|line| text.push_str(&format!("\n{}", escape(line))));
+                match error.remedy() {
+                    Some(remedy) => format!("{text}\n  {}", escape(&remedy)),
+                    None => text,
+                }
+            }
             Failure::Failed(error) if self.is_json() => json_line(&one(ErrorReportEntry {
                 error: cut(&format!("{error:#}"), 400),
                 ..ErrorReportEntry::default()

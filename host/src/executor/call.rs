@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::io::{CreateRequest, Done, Fault, Listing, Operation, Request};
 use tokio::task::JoinError;
+use tracing::Instrument;
 
 use super::Executor;
 use crate::backends::{Backend, StartRequest};
@@ -34,6 +35,31 @@ pub(super) async fn perform(
         }
         Request::DestroyLease { lease } => backend.destroy(key, lease).await.map(|()| Done::Destroyed),
     }
+}
+
+/// The same, with a span around it that says how it ended. One that is given up says nothing.
+pub(super) fn traced(
+    operation: &Operation,
+    call: impl Future<Output = Result<Done, Fault>> + Send + 'static,
+) -> impl Future<Output = Result<Done, Fault>> + Send + 'static {
+    let span = tracing::info_span!(
+        "operation",
+        id = %operation.id,
+        kind = operation.request.kind().label(),
+        node = operation.key.slot,
+        backend = operation.provider,
+        outcome = tracing::field::Empty,
+    );
+    let recorded = span.clone();
+    async move {
+        let result = call.await;
+        match &result {
+            Ok(_) => recorded.record("outcome", "done"),
+            Err(fault) => recorded.record("outcome", tracing::field::display(fault)),
+        };
+        result
+    }
+    .instrument(span)
 }
 
 /// Looks for the label of an ambiguous create; makes nothing. Only a complete listing says "absent" (S14).

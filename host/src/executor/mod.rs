@@ -214,7 +214,8 @@ impl Executor {
             return Err(SubmitError::ShuttingDown { id });
         }
         let turn = turn.unwrap_or_default();
-        let inner = tokio::spawn(call::perform(self.clone(), backend.clone(), operation.clone(), turn.clone()));
+        let call = call::perform(self.clone(), backend.clone(), operation.clone(), turn.clone());
+        let inner = tokio::spawn(call::traced(&operation, call));
         let phase = Phase::Running(inner.abort_handle());
         ledger.slots.insert(id.attempt, Slot { operation, phase, turn });
         ledger.running += 1;

@@ -187,10 +187,13 @@ fn fleet<'s>(
         Some(field) => walk.whole(&field, 1, u64::MAX, "a whole number from 1").map(Some),
         None => Some(None),
     };
-    let policy = match walk.get(&mut root, "policy") {
+    let mut policy = match walk.get(&mut root, "policy") {
         Some(field) => policy::policy(walk, &field),
         None => Policy::default(),
     };
+    if let Some(field) = walk.get(&mut root, "guards") {
+        policy.guards = policy::guards(walk, &field);
+    }
     let groups = match walk.get(&mut root, "group") {
         Some(field) => groups(walk, &field, &policy, providers),
         None => Some((Vec::new(), Vec::new())),

@@ -1,6 +1,6 @@
-//! `[policy]`: the operator's settings, each with a default.
+//! `[policy]`: the operator's settings, each with a default; and `[guards]`, each absent unless written.
 
-use engine::policy::Policy;
+use engine::policy::{Guards, Policy};
 
 use super::error::Problem;
 use super::walk::{Field, Section, Walk};
@@ -41,6 +41,25 @@ pub(super) fn policy<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>) -> Policy {
     }
     walk.close(section);
     policy
+}
+
+/// What needs a person beyond it. 0 is no limit but a stop, and a stop is an order: `homeostat pause`.
+pub(super) fn guards<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>) -> Guards {
+    let mut guards = Guards::default();
+    let Some(mut section) = walk.table(field, "a table of guards") else { return guards };
+    guards.destroys_per_minute = guard(walk, &mut section, "destroys-per-minute", MAX_NODES);
+    guards.creates_per_hour = guard(walk, &mut section, "creates-per-hour", MAX_NODES);
+    guards.live_resources = guard(walk, &mut section, "live-resources", MAX_NODES);
+    let share = guard(walk, &mut section, "destroyed-share-percent", 100);
+    guards.destroyed_share_percent = share.and_then(|share| u8::try_from(share).ok());
+    walk.close(section);
+    guards
+}
+
+fn guard<'s>(walk: &mut Walk<'s>, section: &mut Section<'_, 's>, name: &'static str, most: u32) -> Option<u32> {
+    let field = walk.get(section, name)?;
+    let number = walk.whole(&field, 1, u64::from(most), "a whole number from 1")?;
+    u32::try_from(number).ok()
 }
 
 fn backoff<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>, policy: &mut Policy) {

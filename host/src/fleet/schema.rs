@@ -28,6 +28,8 @@ pub struct FleetFile {
     pub group: Vec<GroupTable>,
     /// Backoff, intervals, deadlines and limits; each has a default.
     pub policy: Option<PolicyTable>,
+    /// How much may be made, kept and destroyed before a person is asked; none of them holds unless it is written.
+    pub guards: Option<GuardsTable>,
 }
 
 /// A group of equal nodes, named `{id}-0`, `{id}-1` and so on.
@@ -165,6 +167,24 @@ pub struct LimitsTable {
     /// Nodes in all groups together. Default: 10000.
     #[schemars(range(max = 1_000_000))]
     pub max_nodes: Option<u32>,
+}
+
+/// How much may be made, kept and destroyed before a person is asked.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GuardsTable {
+    /// Destroys begun within a minute, of all groups together.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub destroys_per_minute: Option<u32>,
+    /// New nodes' first creates within an hour, of all groups together.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub creates_per_hour: Option<u32>,
+    /// Resources that live, or may live, at once. What is above it waits for room, not for a person.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub live_resources: Option<u32>,
+    /// The share of a group's nodes, in per cent, that may be down at once because they were destroyed; one always may.
+    #[schemars(range(min = 1, max = 100))]
+    pub destroyed_share_percent: Option<u8>,
 }
 
 /// An id: lower-case ASCII letters, digits and inner hyphens, at most 48.

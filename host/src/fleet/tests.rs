@@ -67,6 +67,12 @@ probe-interval = "50ms"
 deadlines = { create-lease = "1s", lookup-endpoint = "2s", start-bootstrap = "3s", cancel-bootstrap = "4s", destroy-lease = "5s" }
 stages = { endpoint = "1m", bootstrap = "2m", join = "3m", growth-cap = 2 }
 limits = { max-group-count = 10, max-nodes = 20 }
+
+[guards]
+destroys-per-minute = 5
+creates-per-hour = 40
+live-resources = 12
+destroyed-share-percent = 34
 "#;
 
 #[test]
@@ -88,6 +94,9 @@ fn everything_that_can_be_said() {
     assert_eq!(fleet.policy.deadlines.destroy_lease_ms, 5_000);
     assert_eq!(fleet.policy.stages.growth_cap, 2);
     assert_eq!(fleet.policy.limits.max_nodes, 20);
+    let guards = fleet.policy.guards;
+    assert_eq!((guards.destroys_per_minute, guards.creates_per_hour), (Some(5), Some(40)));
+    assert_eq!((guards.live_resources, guards.destroyed_share_percent), (Some(12), Some(34)));
     assert!(fleet.source[fleet.spans[1].clone()].contains("[[group]]"), "{:?}", &fleet.source[fleet.spans[1].clone()]);
 }
 
@@ -145,6 +154,36 @@ fn each_wrong_value_is_named_with_its_place() {
             "5",
             3,
             "a length of time in quotes",
+        ),
+        ("run = \"a\"\nguards = 5", "guards", "5", 2, "a table of guards"),
+        ("run = \"a\"\n[guards]\nlive-resources = 0", "guards.live-resources", "0", 3, "the least is 1"),
+        (
+            "run = \"a\"\n[guards]\ncreates-per-hour = 1000001",
+            "guards.creates-per-hour",
+            "1000001",
+            3,
+            "the most is 1000000",
+        ),
+        (
+            "run = \"a\"\n[guards]\ndestroyed-share-percent = 101",
+            "guards.destroyed-share-percent",
+            "101",
+            3,
+            "the most is 100",
+        ),
+        (
+            "run = \"a\"\n[guards]\ndestroys-per-minute = \"5\"",
+            "guards.destroys-per-minute",
+            "\"5\"",
+            3,
+            "a whole number from 1",
+        ),
+        (
+            "run = \"a\"\n[guards]\ndestroys_per_minute = 5",
+            "guards.destroys_per_minute",
+            "destroys_per_minute",
+            3,
+            "unknown field",
         ),
     ] {
         let found = finding(text);

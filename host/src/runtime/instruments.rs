@@ -7,12 +7,15 @@ use api::metrics::Metrics;
 use engine::driver::Driver;
 use engine::io::{Input, Output};
 use inspect::{Candidate, DecisionLog};
+use tracing::Span;
 
 /// Who watches.
 #[derive(Default)]
 pub(super) struct Instruments {
     decisions: Option<Decisions>,
     metrics: Option<Arc<Metrics>>,
+    /// The pass in flight: from the question to what came of the answer.
+    pass: Option<(u64, Span)>,
 }
 
 struct Decisions {
@@ -43,6 +46,16 @@ impl Instruments {
         }
     }
 
+    /// What the operations that follow from an input belong to.
+    pub fn span(&mut self, input: &Input) -> Span {
+        match input {
+            Input::Decided { call, .. } => {
+                self.pass.take_if(|(asked, _)| asked == call).map_or_else(Span::none, |(_, span)| span)
+            }
+            _ => Span::current(),
+        }
+    }
+
     /// It was folded.
     pub fn folded(&mut self, driver: &Driver) {
         if let Some(decisions) = &mut self.decisions
@@ -57,8 +70,12 @@ impl Instruments {
         if let Some(metrics) = &self.metrics {
             metrics.put_out(output);
         }
-        if let (Some(decisions), Output::Decide { call, snapshot }) = (&mut self.decisions, output) {
-            decisions.asked = Some((*call, snapshot.clone()));
+        if let Output::Decide { call, snapshot } = output {
+            let span = tracing::info_span!(parent: None, "pass", call, nodes = snapshot.nodes.len());
+            self.pass = Some((*call, span));
+            if let Some(decisions) = &mut self.decisions {
+                decisions.asked = Some((*call, snapshot.clone()));
+            }
         }
     }
 

@@ -88,6 +88,8 @@ impl Runtime {
             return Err(HostError::Ended("it is being shut down".into()));
         }
         check_id(&order.id)?;
+        let span = tracing::info_span!(parent: None, "command", id = order.id, command = order.command.label());
+        let _entered = span.enter();
         let body = digest(&order)?;
         let at_ms = self.now_ms();
         let (base_generation, outcome) = self.foresee(&order.command, order.expect_generation);

@@ -228,6 +228,7 @@ impl Runtime {
             };
             let now = self.now_ms();
             self.last_step_ms = now;
+            let _span = self.parts.instruments.span(&input).entered();
             self.parts.instruments.given(&self.parts.driver, &input);
             let given = self.parts.history.is_kept().then(|| input.clone());
             let said = self.parts.driver.handle(input, now);

@@ -71,10 +71,14 @@ pub fn short(digest: &str) -> String {
     }
 }
 
-/// Control characters, made visible.
+/// Control characters, and those that change the order of others or cannot be seen, made visible.
 pub fn escape(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    if text.contains(char::is_control) { text.chars().map(visible).collect() } else { text.to_owned() }
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let visible = |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
+    if text.contains(is_hidden) { text.chars().map(visible).collect() } else { text.to_owned() }
 }
 
 /// A text in lines of at most `width` columns, broken at spaces and after commas where there are any. Never empty.

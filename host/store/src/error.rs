@@ -106,6 +106,12 @@ pub enum StoreError {
         /// What shows that there was one.
         trace: PathBuf,
     },
+    /// There is state where there should be none.
+    #[error("{} is there: state is put only where there is none; choose another state directory", path.display())]
+    Occupied {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The database is older than what was acknowledged.
     #[error(
         "{} ends at record {found}, and {} says that {acknowledged} were durable: records were lost, or an older copy \

@@ -69,6 +69,15 @@ impl Secret {
         }
     }
 
+    /// The key of a directory that another process may hold; nothing is made or changed.
+    ///
+    /// # Errors
+    ///
+    /// There is none; the file has another size or owner, or others can read it; or the system refuses.
+    pub fn look(folder: &Path) -> Result<Self, StoreError> {
+        read(&folder.join(FILE))
+    }
+
     /// Puts a new key in the place of the one that is there: all tokens that were derived from that are void. Only when an
     /// operator asks for it.
     ///

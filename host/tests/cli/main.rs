@@ -123,6 +123,21 @@ fn plan_shows_templates_slots_and_steps() {
 }
 
 #[test]
+fn plan_says_what_the_guards_hold() {
+    let file = std::env::temp_dir().join(format!("homeostat-guards-{}.toml", std::process::id()));
+    let group = "[[group]]\nid = \"web\"\ncount = 5\n[group.boot]\ncommand = [\"true\"]\n";
+    std::fs::write(&file, format!("run = \"demo\"\n{group}[guards]\nlive-resources = 3\ncreates-per-hour = 4\n"))
+        .unwrap();
+    let path = file.to_str().unwrap();
+    assert_eq!(homeostat(&["validate", path]).status.code(), Some(0));
+    let said = text(&homeostat(&["plan", path]).stdout);
+    let json = json(&["plan", path, "-o", "json"]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(said.contains("then settled") && said.contains("guard live-resources: 3 of 5 nodes"), "{said}");
+    assert_eq!(json["held"][1], "guard creates-per-hour: 4 of 5 nodes; then creates are paused until somebody resumes");
+}
+
+#[test]
 fn usage_errors_are_2_and_help_is_0() {
     for args in [
         &[][..],

@@ -1,11 +1,11 @@
 //! A daemon without a fleet, for the tests of what talks to one: nodes climb the ladder, fail and are replaced; commands
 //! change them. Include it with `#[path]`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code)]
+#![allow(missing_docs, dead_code)]
 
 mod answers;
 mod world;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
@@ -31,7 +31,7 @@ impl Fake {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+        locked(&self.world)
     }
 
     /// Lets time pass: what moves, moves one step.
@@ -54,18 +54,22 @@ impl Fake {
         for change in world.news.drain(..) {
             let _ = self.sender.send(change);
         }
-        *self.status.lock().unwrap() = Arc::new(world.status.clone());
+        *locked(&self.status) = Arc::new(world.status.clone());
     }
 }
 
+fn locked<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 #[async_trait::async_trait]
 impl Control for Fake {
     fn status(&self) -> Arc<Status> {
-        self.status.lock().unwrap().clone()
+        locked(&self.status).clone()
     }
 
     fn changes(&self) -> broadcast::Receiver<Arc<Change>> {

@@ -388,13 +388,15 @@ impl World {
             self.tell(What::Gone { node: name.clone() });
         }
         for name in &consequences.creates {
-            let (group, index) = name.rsplit_once('-').unwrap();
-            self.slot(group, index.parse().unwrap());
+            if let Some((group, index)) = name.rsplit_once('-') {
+                self.slot(group, index.parse().unwrap_or_default());
+            }
         }
         for name in &consequences.replaces {
-            let at = self.at(name).unwrap();
-            self.fail(at);
-            self.status.nodes[at].error = Some("killed by an operator".into());
+            if let Ok(at) = self.at(name) {
+                self.fail(at);
+                self.status.nodes[at].error = Some("killed by an operator".into());
+            }
         }
         let order: Vec<String> = self.status.groups.iter().map(|group| group.group.clone()).collect();
         self.status.nodes.sort_by_key(|node| (order.iter().position(|group| *group == node.group), node.index));

@@ -19,8 +19,11 @@ pub(super) fn check(door: &Door, request: &Parts) -> Result<(), Fault> {
         return Err(Fault::malformed("Host: it is there more than once"));
     }
     let text = host.to_str().map_err(|_| Fault::malformed("Host: it is no text"))?;
-    let authority: Authority =
-        text.parse().map_err(|_| Fault::malformed(format!("Host: {} is not a name with a port", quoted(text))))?;
+    let authority = text
+        .parse()
+        .ok()
+        .filter(|authority| is_name_with_port(authority, text))
+        .ok_or_else(|| Fault::malformed(format!("Host: {} is not a name with a port", quoted(text))))?;
     for authority in [Some(&authority), request.uri.authority()].into_iter().flatten() {
         if !door.tls && !is_ours(door, authority.host()) {
             let name = quoted(authority.host());
@@ -32,6 +35,13 @@ pub(super) fn check(door: &Door, request: &Parts) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+fn is_name_with_port(authority: &Authority, text: &str) -> bool {
+    let port = text.strip_prefix(authority.host());
+    port.is_some_and(|port| {
+        port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.parse::<u16>().is_ok())
+    })
 }
 
 fn is_ours(door: &Door, host: &str) -> bool {

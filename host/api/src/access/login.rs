@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use axum::response::IntoResponse;
 
-use super::{Denied, Door, Peer, host, same_origin, session};
+use super::{Denied, Door, Peer, foreign, host, session};
 use crate::asked;
 use crate::problem::Fault;
 use crate::shared::Shared;
@@ -63,15 +63,6 @@ fn logout(door: &Door, request: &Parts) -> Result<Response<Body>, Fault> {
     }
     foreign(request)?;
     see_other(&session::close(door))
-}
-
-/// A form of another site must not open or end a session.
-fn foreign(request: &Parts) -> Result<(), Fault> {
-    let says = request.headers.contains_key("sec-fetch-site") || request.headers.contains_key("origin");
-    match says && !same_origin(&request.headers) {
-        true => Err(Fault::forbidden("this form is posted only from this server's own pages")),
-        false => Ok(()),
-    }
 }
 
 fn see_other(cookie: &str) -> Result<Response<Body>, Fault> {

@@ -94,14 +94,17 @@ impl From<Fault> for Denied {
     }
 }
 
-/// Lets the request through, or says what to answer.
-pub(crate) fn check(peer: &Peer, request: &Parts) -> Result<(), Response<Body>> {
-    let Peer::Remote { door, certified } = peer else { return Ok(()) };
-    host::check(door, request).map_err(IntoResponse::into_response)?;
-    if *certified {
-        return Ok(());
+/// What to answer instead, if the request is not let through.
+pub(crate) fn refusal(peer: &Peer, request: &Parts) -> Option<Response<Body>> {
+    let Peer::Remote { door, certified } = peer else { return None };
+    if let Err(fault) = host::check(door, request) {
+        return Some(fault.into_response());
     }
-    credentials(door, request).map_err(|denied| denied.answer(door, request))
+    if *certified {
+        // A browser shows the certificate whoever made it ask.
+        return foreign(request).err().map(IntoResponse::into_response);
+    }
+    credentials(door, request).err().map(|denied| denied.answer(door, request))
 }
 
 fn credentials(door: &Door, request: &Parts) -> Result<(), Denied> {
@@ -137,6 +140,16 @@ fn same_origin(headers: &HeaderMap) -> bool {
     match (headers.get(ORIGIN).and_then(|value| value.to_str().ok()), text("host")) {
         (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, authority)| authority == host),
         _ => false,
+    }
+}
+
+/// Refuses what a browser says comes from a page of somebody else, unless it only reads.
+fn foreign(request: &Parts) -> Result<(), Fault> {
+    let says = request.headers.contains_key("sec-fetch-site") || request.headers.contains_key(ORIGIN);
+    let reads = matches!(request.method, Method::GET | Method::HEAD);
+    match says && !reads && !same_origin(&request.headers) {
+        true => Err(Fault::forbidden("a browser may ask for this only from this server's own pages")),
+        false => Ok(()),
     }
 }
 

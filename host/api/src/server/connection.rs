@@ -107,7 +107,7 @@ impl Serving {
         if let Some(response) = access::login(&self.shared, peer, &parts, &mut body).await {
             return response;
         }
-        if let Err(response) = access::check(peer, &parts) {
+        if let Some(response) = access::refusal(peer, &parts) {
             return response;
         }
         let request = Request::from_parts(parts, body.unwrap_or_default());

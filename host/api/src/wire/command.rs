@@ -110,6 +110,20 @@ pub struct Plan {
     /// What it would do.
     #[serde(flatten)]
     pub consequences: Consequences,
+    /// For `apply`: the fields that differ from what is in force.
+    #[serde(default)]
+    pub differences: Vec<Difference>,
+}
+
+/// A field of the shape or the settings that would change. Values of the environment and contents of files are not shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// Its path, such as `group web: boot.command[2]`.
+    pub field: String,
+    /// In force; none where there is nothing, or both are not shown.
+    pub from: Option<String>,
+    /// Wanted; none where there is to be nothing, or both are not shown.
+    pub to: Option<String>,
 }
 
 /// A command, to be done.

@@ -7,7 +7,7 @@ mod node;
 mod status;
 mod watch;
 
-pub use command::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest};
+pub use command::{Command, CommandRequest, CommandResult, Consequences, Difference, Only, Plan, PlanRequest};
 pub use event::{
     Change, Decided, Decisions, FieldChange, History, HistoryItem, HistoryQuery, LogLine, Logs, LogsQuery, What,
 };

@@ -26,6 +26,9 @@ pub struct Status {
     pub started_ms: u64,
     /// The daemon's version.
     pub version: String,
+    /// Where it listens besides its socket, such as `http://127.0.0.1:7700`.
+    #[serde(default)]
+    pub listens: Vec<String>,
     /// The decider in force.
     pub decider: DeciderStatus,
     /// The groups, in the order of the declaration; those that are not desired any more come last.

@@ -84,3 +84,34 @@ fn pausing_twice_is_one_pause() {
     let restored = Driver::restore(&s.driver.checkpoint().unwrap()).unwrap();
     assert_eq!(restored.view(), s.driver.view());
 }
+
+#[test]
+fn resuming_everything_ends_every_pause_and_less_only_what_it_names() {
+    let mut s = up(&[("web", 2), ("db", 1)], Guards { destroyed_share_percent: Some(50), ..Guards::default() });
+    // A guard's pause of web, and an operator's of each scope.
+    s.feed(Input::Desired(shape(2, &[("web", 0, template("fake", "v1")), ("db", 1, template("fake", "v1"))])));
+    run(&mut s);
+    for scope in [None, Some("db"), Some("web")] {
+        order(&mut s, pause(scope, Only::Create));
+    }
+    order(&mut s, pause(None, Only::Destroy));
+    let paused = |s: &Session| -> Vec<String> {
+        let pauses = s.driver.view().pauses;
+        pauses.into_iter().map(|pause| format!("{} {}", pause.scope.unwrap_or("run".into()), pause.only)).collect()
+    };
+    assert_eq!(paused(&s), ["web destroy", "run create", "db create", "web create", "run destroy"]);
+    order(&mut s, resume(Some("web"), Only::All));
+    assert_eq!(paused(&s), ["run create", "db create", "run destroy"]);
+    let error = refused(&mut s, resume(Some("web"), Only::All)).to_string();
+    assert!(error.contains("`homeostat resume --only create` ends it"), "{error}");
+    assert!(error.contains("`homeostat resume db --only create` ends it"), "{error}");
+    order(&mut s, resume(None, Only::Create));
+    assert_eq!(paused(&s), ["db create", "run destroy"]);
+    let (_, came) = order(&mut s, resume(None, Only::All));
+    assert_eq!(notices(&came), [Notice::Resumed { scope: None, only: Only::All }]);
+    assert!(paused(&s).is_empty());
+    refused(&mut s, resume(None, Only::All));
+    run(&mut s);
+    assert_eq!(desired(&s), ["db-0"]);
+    assert!(s.driver.is_converged());
+}

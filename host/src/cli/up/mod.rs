@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::keep::{ApiArgs, Kept, Wanted};
+use super::trace::{self, TraceArgs};
 use super::{ExitCode, Failure, Terminal};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
@@ -49,6 +50,8 @@ pub struct UpArgs {
     pub journal: Option<PathBuf>,
     #[command(flatten)]
     pub api: ApiArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 /// Runs `up` until it is told to stop.
@@ -59,6 +62,7 @@ pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
         Some(path) => Some(JournalFile::open(path, &fleet.shape.run).map_err(super::journal::unusable)?),
         None => None,
     };
+    let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(up(args, terminal, fleet, decider, copy));
     // A call that hangs must not keep the program.

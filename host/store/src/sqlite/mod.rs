@@ -62,7 +62,7 @@ impl SqliteStore {
             if let Some(trace) = trace {
                 return Err(StoreError::Missing { path, trace });
             }
-            schema::create(dir)?;
+            schema::create(dir, None)?;
         }
         schema::recognise(&path, trace.is_some())?;
         let seen = Witness::read(dir.path())?;
@@ -81,6 +81,45 @@ impl SqliteStore {
         store.witness.sync()?;
         store.dir.sync()?;
         Ok(store)
+    }
+
+    /// Makes a database that goes on from a checkpoint, where there is none and never was one. The records before it are not
+    /// there; the next one follows the chain that `at` names.
+    ///
+    /// # Errors
+    ///
+    /// There is or was one, the checkpoint is too large, or the system refuses.
+    pub fn begin_at(dir: &StateDir, at: Chain, checkpoint: &[u8]) -> Result<Self, StoreError> {
+        for name in [FILE].iter().chain(&TRACES) {
+            let path = dir.path().join(name);
+            if is_there(&path)? {
+                return Err(StoreError::Occupied { path });
+            }
+        }
+        crate::store::check_snapshot(None, at.next_seq, at, checkpoint)?;
+        schema::create(dir, Some((at, checkpoint)))?;
+        SqliteStore::open(dir)
+    }
+
+    /// Puts all that is kept in a state directory aside, the key included, into a folder in it that gets this name: the next
+    /// start finds nothing. Where it is cut off half-way, a start refuses, and this can be done again.
+    ///
+    /// # Errors
+    ///
+    /// The folder is there already, or the system refuses.
+    pub fn put_aside(dir: &StateDir, name: &str) -> Result<PathBuf, StoreError> {
+        let aside = dir.path().join(name);
+        let made = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&aside);
+        made.map_err(|error| crate::fault::io("make", &aside, error))?;
+        // The database last: without it, and with a trace of it, a start knows that something is missing.
+        for name in TRACES.iter().chain(&[FILE]) {
+            let from = dir.path().join(name);
+            if is_there(&from)? {
+                std::fs::rename(&from, aside.join(name)).map_err(|error| crate::fault::io("move", &from, error))?;
+            }
+        }
+        dir.sync()?;
+        Ok(aside)
     }
 
     /// Where the database is.

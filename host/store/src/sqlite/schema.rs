@@ -5,10 +5,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use journal::Chain;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::rows::Place;
+use super::rows::{self, Place};
 use crate::dir::{StateDir, check_file, is_there};
 use crate::error::StoreError;
 use crate::fault::{io, sqlite};
@@ -53,8 +54,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL)
 pub(crate) const PUT_PLACE: &str = "INSERT OR REPLACE INTO place
     (id, commits, first_seq, first_hash, head_seq, head_hash, sum) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// Makes an empty database under another name, durable before it gets its own.
-pub(crate) fn create(dir: &StateDir) -> Result<(), StoreError> {
+/// Makes a database under another name, durable before it gets its own: an empty one, or one that goes on from a checkpoint.
+pub(crate) fn create(dir: &StateDir, from: Option<(Chain, &[u8])>) -> Result<(), StoreError> {
     let (path, fresh) = (dir.path().join(FILE), dir.path().join("state.db.new"));
     for left in ["state.db.new", "state.db.new-journal", "state.db.new-wal", "state.db.new-shm"] {
         let left = dir.path().join(left);
@@ -69,7 +70,11 @@ pub(crate) fn create(dir: &StateDir) -> Result<(), StoreError> {
         // Has to come before the first table.
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         db.execute_batch(&format!("BEGIN; {TABLES}"))?;
-        Place { commits: 0, first: Default::default(), head: Default::default() }.write(&db)?;
+        let at = from.map_or_else(Chain::default, |(at, _)| at);
+        Place { commits: 0, first: at, head: at }.write(&db)?;
+        if let Some((at, checkpoint)) = from {
+            rows::put_snapshot(&db, at, checkpoint)?;
+        }
         db.pragma_update(None, "application_id", APPLICATION)?;
         db.pragma_update(None, "user_version", SCHEMA)?;
         db.execute_batch("COMMIT")?;

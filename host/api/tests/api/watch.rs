@@ -1,0 +1,193 @@
+//! The stream of changes: whole, in order, and no burden.
+
+use std::time::{Duration, Instant};
+
+use api::Limits;
+use api::wire::What;
+use tokio::net::UnixStream;
+use tokio::time::sleep;
+
+use crate::fake::Options;
+use crate::raw::{Event, Events, PATIENCE, connect, get};
+use crate::{Daemon, daemon, daemon_with};
+
+async fn open(daemon: &Daemon, target: &str) -> Events<UnixStream> {
+    Events::open(connect(&daemon.socket).await, target, &[]).await
+}
+
+fn say(daemon: &Daemon, text: impl Into<String>) {
+    daemon.fake.say(What::Notice { level: "info".into(), text: text.into() });
+}
+
+fn text(event: &Event) -> &str {
+    assert_eq!(event.name, "change", "{event:?}");
+    assert_eq!(event.id.as_deref(), event.payload["revision"].as_str());
+    event.payload["of"]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn it_begins_with_the_list_and_goes_on_from_there() {
+    let daemon = daemon(Limits::default()).await;
+    say(&daemon, "before");
+    let mut events = open(&daemon, "/v1/watch").await;
+    let list = events.next().await.unwrap();
+    assert_eq!(list.name, "list");
+    assert_eq!(list.id.as_deref(), list.payload["revision"].as_str());
+    assert_eq!(list.payload["nodes"].as_array().unwrap().len(), 11);
+    for number in 0..20 {
+        say(&daemon, format!("{number}"));
+    }
+    for number in 0..20 {
+        assert_eq!(text(&events.next().await.unwrap()), number.to_string());
+    }
+}
+
+#[tokio::test]
+async fn it_is_resumed_where_it_broke_off() {
+    let daemon = daemon(Limits::default()).await;
+    let mut events = open(&daemon, "/v1/watch").await;
+    let from = events.next().await.unwrap().id.unwrap();
+    (0..10).for_each(|number| say(&daemon, format!("{number}")));
+    let mut third = None;
+    for number in 0..3 {
+        let event = events.next().await.unwrap();
+        assert_eq!(text(&event), number.to_string());
+        third = event.id;
+    }
+    drop(events);
+    let third = third.unwrap();
+    let by_query = open(&daemon, &format!("/v1/watch?from={third}")).await;
+    let stream = connect(&daemon.socket).await;
+    // The header is what a browser sends, and it is newer than the address it was given.
+    let by_header = Events::open(stream, &format!("/v1/watch?from={from}"), &[("Last-Event-ID", &third)]).await;
+    (10..13).for_each(|number| say(&daemon, format!("{number}")));
+    for mut events in [by_query, by_header] {
+        for number in 3..13 {
+            assert_eq!(text(&events.next().await.unwrap()), number.to_string());
+        }
+    }
+    let status = get(&daemon.socket, "/v1/status").await.json();
+    let mut events = open(&daemon, &format!("/v1/watch?from={}", status["revision"].as_str().unwrap())).await;
+    say(&daemon, "news");
+    assert_eq!(text(&events.next().await.unwrap()), "news");
+}
+
+#[tokio::test]
+async fn a_gap_is_said() {
+    let options = Options { remembered: 5, epoch: "e1".into(), ..Options::default() };
+    let daemon = daemon_with(options, Limits::default()).await;
+    (0..20).for_each(|number| say(&daemon, format!("{number}")));
+    for from in ["e1-1", "e0-7", "e1-999999", "nonsense", "", "e1-", &"e1-1".repeat(500), "e1-%00"] {
+        let mut events = open(&daemon, &format!("/v1/watch?from={from}")).await;
+        let relist = events.next().await.unwrap();
+        assert_eq!((relist.name.as_str(), relist.id), ("relist", None), "{from}");
+        assert_eq!(relist.payload["reason"], "unknown-revision");
+        assert_eq!(events.next().await.unwrap().name, "list");
+        say(&daemon, "after");
+        assert_eq!(text(&events.next().await.unwrap()), "after");
+    }
+    let kept = open(&daemon, "/v1/watch?from=e1-999").await.next().await.unwrap();
+    assert_eq!(kept.name, "relist", "from the future");
+}
+
+#[tokio::test]
+async fn who_falls_behind_lists_again() {
+    let options = Options { channel: 16, ..Options::default() };
+    let daemon = daemon_with(options, Limits::default()).await;
+    let mut events = open(&daemon, "/v1/watch").await;
+    assert_eq!(events.next().await.unwrap().name, "list");
+    // More than the channel holds, without a pause in which anybody could read.
+    (0..200).for_each(|number| say(&daemon, format!("{number}")));
+    let mut names = Vec::new();
+    let mut last = None;
+    loop {
+        let event = events.next().await.unwrap();
+        if event.name == "list" {
+            last = event.id.clone();
+        }
+        names.push(event.name);
+        if last.is_some() {
+            break;
+        }
+    }
+    assert_eq!(&names[names.len() - 2..], ["relist", "list"], "{names:?}");
+    let revision = get(&daemon.socket, "/v1/status").await.json()["revision"].as_str().unwrap().to_owned();
+    assert_eq!(last, Some(revision), "the list has all of it");
+    say(&daemon, "after");
+    assert_eq!(text(&events.next().await.unwrap()), "after", "and nothing comes twice");
+}
+
+#[tokio::test]
+async fn it_gives_signs_of_life() {
+    let daemon = daemon(Limits { heartbeat: Duration::from_millis(50), ..Limits::default() }).await;
+    let mut events = open(&daemon, "/v1/watch").await;
+    assert_eq!(events.next().await.unwrap().name, "list");
+    sleep(Duration::from_millis(400)).await;
+    say(&daemon, "news");
+    assert_eq!(text(&events.next().await.unwrap()), "news");
+    assert!((4..=10).contains(&events.beats), "{}", events.beats);
+}
+
+/// How long it takes to tell so many changes, the slowest one first.
+fn tell(daemon: &Daemon, count: usize) -> (Duration, Duration) {
+    let padding = "x".repeat(500);
+    let begun = Instant::now();
+    let slowest = (0..count).map(|number| {
+        let one = Instant::now();
+        say(daemon, format!("{number} {padding}"));
+        // As often as a lively fleet has news.
+        std::thread::sleep(Duration::from_micros(500));
+        one.elapsed()
+    });
+    (slowest.max().unwrap(), begun.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_watchers_and_one_that_is_stopped_do_not_slow_the_fleet() {
+    const CHANGES: usize = 2_000;
+    let limits = Limits { write_time: Duration::from_secs(1), ..Limits::default() };
+    let daemon = daemon(limits).await;
+    let alone = tokio::task::block_in_place(|| tell(&daemon, CHANGES));
+
+    // Opened, and never read from.
+    let stopped = open(&daemon, "/v1/watch").await;
+    let mut readers = Vec::new();
+    for _ in 0..99 {
+        let mut events = open(&daemon, "/v1/watch").await;
+        assert_eq!(events.next().await.unwrap().name, "list");
+        readers.push(tokio::spawn(async move {
+            let (mut seen, mut lists) = (0, 0);
+            loop {
+                let event = events.next().await.unwrap();
+                match event.name.as_str() {
+                    "change" if text(&event) == "done" => return (seen, lists),
+                    "change" => seen += 1,
+                    "list" => lists += 1,
+                    _ => {}
+                }
+            }
+        }));
+    }
+    while daemon.server.watchers() < 100 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let watched = tokio::task::block_in_place(|| tell(&daemon, CHANGES));
+    eprintln!("slowest change and all of them: {alone:?} alone, {watched:?} watched");
+    assert!(watched.1 < alone.1 * 3 + Duration::from_millis(500), "{alone:?} alone, {watched:?} watched");
+    sleep(Duration::from_millis(500)).await;
+    say(&daemon, "done");
+    let mut complete = 0;
+    for reader in readers {
+        let (seen, lists) = tokio::time::timeout(PATIENCE, reader).await.unwrap().unwrap();
+        assert!(seen == CHANGES || lists > 0, "{seen} changes and {lists} lists: something was missed in silence");
+        complete += usize::from(seen == CHANGES);
+    }
+    eprintln!("{complete} of 99 saw each change");
+    // The stopped one was cut off; nobody else was.
+    let begun = Instant::now();
+    while daemon.server.watchers() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "{} watch", daemon.server.watchers());
+        sleep(Duration::from_millis(20)).await;
+    }
+    drop(stopped);
+}

@@ -1,0 +1,154 @@
+//! Verbs about the state and the way to the daemon: export, import, reset, token, dashboard.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use api::wire::{Export, Status};
+use serde::Serialize;
+use step::text::counted;
+use store::Secret;
+
+use super::{ExportArgs, ImportArgs, Program, ResetArgs};
+use crate::confirm::{Sure, confirm};
+use crate::error::ClientError;
+use crate::place::{DaemonArgs, Place, TOKEN_LABEL};
+use crate::screen::Screen;
+use crate::session::{Session, Waits};
+
+/// A snapshot is not larger.
+const MAX_EXPORT: u64 = 1 << 30;
+
+pub(super) async fn export(args: &ExportArgs, session: &Session, screen: &mut Screen) -> Result<(), ClientError> {
+    let export: Export = session.get("/v1/snapshot").await?;
+    let Some(path) = &args.file else { return screen.json(&export) };
+    let failed = |error: std::io::Error| ClientError::Failed(format!("{}: {error}", path.display()));
+    // It holds templates, and with them what may be secret.
+    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = opened.map_err(failed)?;
+    let text = serde_json::to_vec_pretty(&export).map_err(|error| ClientError::Failed(error.to_string()))?;
+    file.write_all(&text).and_then(|()| file.write_all(b"\n")).and_then(|()| file.sync_all()).map_err(failed)?;
+    screen.note(&format!(
+        "{}: run {} up to record {}; it has templates in it, values of environments included: keep it as safe as the state",
+        path.display(),
+        export.run,
+        export.next_seq.saturating_sub(1)
+    ));
+    Ok(())
+}
+
+pub(super) fn import<P: Program>(args: &ImportArgs, screen: &mut Screen, program: &P) -> Result<(), P::Error> {
+    let wrong = |why: String| ClientError::Usage(format!("{}: {why}", args.file.display()));
+    let length = std::fs::metadata(&args.file).map_err(|error| wrong(error.to_string()))?.len();
+    if length > MAX_EXPORT {
+        return Err(wrong(format!("{length} bytes are more than a snapshot has")).into());
+    }
+    let text = std::fs::read(&args.file).map_err(|error| wrong(error.to_string()))?;
+    let export: Export = serde_json::from_slice(&text).map_err(|error| wrong(format!("no snapshot: {error}")))?;
+    if export.schema != "homeostat.snapshot/v1" {
+        return Err(wrong(format!("schema {:?} is not homeostat.snapshot/v1", export.schema)).into());
+    }
+    let daemon = DaemonArgs { run: Some(export.run.clone()), state: args.state.clone(), ..DaemonArgs::default() };
+    let (folder, run) = daemon.run_folder()?;
+    program.import(&folder, &export)?;
+    screen.note(&format!(
+        "{}: a daemon of run {run} now starts from record {}. What the providers hold meanwhile is looked at then, and what \
+         the snapshot does not know is an orphan",
+        folder.display(),
+        export.next_seq
+    ));
+    Ok(())
+}
+
+pub(super) async fn reset<P: Program>(
+    args: &ResetArgs,
+    waits: Waits,
+    screen: &mut Screen,
+    program: &P,
+) -> Result<(), P::Error> {
+    let daemon = DaemonArgs { run: Some(args.run.clone()), state: args.state.clone(), ..DaemonArgs::default() };
+    let (folder, run) = daemon.run_folder()?;
+    if std::fs::symlink_metadata(&folder).is_err() {
+        return Err(ClientError::Usage(format!("{}: there is no state of a run {run:?}", folder.display())).into());
+    }
+    if Session::new(daemon.place()?, waits).get::<Status>("/v1/status").await.is_ok() {
+        let why = format!("a daemon keeps {run}: stop it first; nothing was changed");
+        return Err(ClientError::Failed(why).into());
+    }
+    screen.note(&format!("{}: all that is known of run {run}, its history and its key are put aside.", folder.display()));
+    match program.known(&folder) {
+        Ok(known) if known.is_empty() => screen.note("It knows of no resources."),
+        Ok(known) => {
+            screen.note(&format!(
+                "It knows of {}. They are not ended; to a daemon that starts anew they are orphans, which it leaves alone:",
+                counted(known.len() as u64, "resource")
+            ));
+            const SHOWN: usize = 40;
+            for resource in known.iter().take(SHOWN) {
+                let super::Known { node, attempt, provider, lease } = resource;
+                screen.note(&format!("  {node}  a{attempt}  {provider}/{lease}"));
+            }
+            if known.len() > SHOWN {
+                screen.note(&format!("  and {} more", known.len() - SHOWN));
+            }
+        }
+        // Damaged state is what one resets; the providers still tell.
+        Err(_) => screen.note(
+            "What it knows cannot be read. Whatever the providers hold for this run is not ended; to a daemon that starts \
+             anew it is an orphan.",
+        ),
+    }
+    screen.note("Tokens that derive from its key are void afterwards.");
+    confirm(screen, args.yes, "This cannot be undone by a daemon.", &Sure::Typed(run.clone()))?;
+    let aside = program.reset(&folder)?;
+    screen.note(&format!("done; what was there is in {} until you remove it", aside.display()));
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Token<'a> {
+    schema: &'static str,
+    run: &'a str,
+    token: String,
+}
+
+/// The token derives from the key, so whoever can read the key may have it.
+pub(super) fn token(daemon: &DaemonArgs, screen: &mut Screen) -> Result<(), ClientError> {
+    if daemon.address.is_some() || daemon.socket.is_some() {
+        return Err(ClientError::Usage("the token derives from a key on this machine: give --state and --run".into()));
+    }
+    let (folder, run) = daemon.run_folder()?;
+    let token = Secret::look(&folder)?.token(TOKEN_LABEL);
+    if screen.is_json {
+        return screen.json(&Token { schema: "homeostat.token/v1", run: &run, token });
+    }
+    screen.print(&token)
+}
+
+#[derive(Serialize)]
+struct Dashboard<'a> {
+    schema: &'static str,
+    url: Option<&'a str>,
+}
+
+pub(super) async fn dashboard(session: &Session, screen: &mut Screen) -> Result<(), ClientError> {
+    let status: Status = session.get("/v1/status").await?;
+    let url = match session.place() {
+        place @ Place::Address { .. } => Some(format!("{}/", place.words())),
+        Place::Socket { .. } => status.listens.first().map(|address| format!("{}/", address.trim_end_matches('/'))),
+    };
+    if screen.is_json {
+        return screen.json(&Dashboard { schema: "homeostat.dashboard/v1", url: url.as_deref() });
+    }
+    match url {
+        Some(url) => {
+            screen.print(&url)?;
+            screen.note("it asks for the token that `homeostat token` prints");
+            Ok(())
+        }
+        None => Err(ClientError::Failed(
+            "this daemon listens at its socket only, and browsers do not speak to sockets: start it with --listen \
+             127.0.0.1:PORT"
+                .into(),
+        )),
+    }
+}

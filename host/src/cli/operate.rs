@@ -1,0 +1,102 @@
+//! The operator's verbs: `client` does them; here is what takes the fleet file's format, or the driver.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ::journal::{Chain, Hash, Walk};
+use api::wire::Export;
+use client::verbs::{Declared, Known, Program, Verb};
+use client::{Ending, Screen, Waits};
+use engine::driver::Driver;
+use store::{SqliteStore, StateDir, Store, StoreError, records};
+
+use super::{ExitCode, Failure, InputError, Terminal, providers};
+use crate::fleet::Fleet;
+
+/// Does what an operator asks for.
+pub(super) fn run(verb: &Verb, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let mut screen = Screen::system(terminal.is_json(), terminal.out_color, terminal.err_color);
+    Ok(match client::verbs::run(verb, Waits::default(), &mut screen, &Whole)? {
+        Ending::Done => ExitCode::Ok,
+        Ending::Unwell => ExitCode::Failed,
+        Ending::Differs => ExitCode::Diverged,
+        Ending::Interrupted => ExitCode::Interrupted,
+    })
+}
+
+/// This program, with all its parts.
+struct Whole;
+
+impl Program for Whole {
+    type Error = Failure;
+
+    fn load(&self, file: &Path) -> Result<Declared, Failure> {
+        let Fleet { shape, policy, generation, .. } = Fleet::load(file, &providers())?;
+        Ok(Declared { shape, policy, generation })
+    }
+
+    fn known(&self, folder: &Path) -> Result<Vec<Known>, Failure> {
+        let held = StateDir::open(folder).map_err(failed)?;
+        let driver = driver(&mut SqliteStore::open(&held).map_err(failed)?)?;
+        let state = driver.state();
+        let provider = |template: engine::state::TemplateId| {
+            let template = state.templates.get(template.0 as usize);
+            template.map(|template| template.provider.clone()).unwrap_or_default()
+        };
+        let held = state.slots.iter().filter_map(|slot| {
+            let node = slot.node.as_ref()?;
+            Some(Known {
+                node: slot.name.clone(),
+                attempt: node.attempt.0,
+                provider: provider(node.template),
+                lease: node.lease.clone()?,
+            })
+        });
+        let orphans = state.orphans.iter().map(|((provider, lease), orphan)| Known {
+            node: orphan.key.slot.clone(),
+            attempt: orphan.key.attempt.0,
+            provider: provider.clone(),
+            lease: lease.clone(),
+        });
+        Ok(held.chain(orphans).collect())
+    }
+
+    fn reset(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        let held = StateDir::open(folder).map_err(failed)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        SqliteStore::put_aside(&held, &format!("reset-{}", now.as_millis())).map_err(failed)
+    }
+
+    fn import(&self, folder: &Path, export: &Export) -> Result<(), Failure> {
+        let wrong = |message: String| InputError { message, ..InputError::default() };
+        let checkpoint = serde_json::to_vec(&export.checkpoint).map_err(anyhow::Error::from)?;
+        let found = Driver::restore(&checkpoint).map_err(|error| wrong(error.to_string()))?.state().run.clone();
+        if found != export.run {
+            return Err(wrong(format!("the snapshot is of the run {found:?}, and says {:?}", export.run)).into());
+        }
+        let last = Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
+        let held = StateDir::open(folder).map_err(failed)?;
+        let at = Chain { next_seq: export.next_seq, last };
+        SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// The driver as the state has it.
+fn driver(store: &mut SqliteStore) -> Result<Driver, Failure> {
+    let loaded = store.load().map_err(failed)?;
+    let from = loaded.replay_from();
+    let mut walk = match loaded.snapshot {
+        Some(saved) => Walk::after(Driver::restore(&saved.bytes).map_err(anyhow::Error::from)?),
+        None => Walk::new(),
+    };
+    for line in records(store, from).map_err(failed)? {
+        walk.follow(&line.map_err(failed)?).map_err(anyhow::Error::from)?;
+    }
+    let (driver, _) = walk.into_parts().ok_or_else(|| anyhow::anyhow!("the journal has no beginning"))?;
+    Ok(driver)
+}
+
+fn failed(error: StoreError) -> Failure {
+    Failure::Failed(error.into())
+}
