@@ -105,7 +105,7 @@ async fn a_listing_that_could_not_see_all_says_so() {
     place.edit_marker("web-0.1", "schema", 99.into());
     assert!(!backend.list("demo").await.unwrap().complete);
     let fault = backend.destroy(&key("web-0", 1), &"web-0.1".into()).await.unwrap_err();
-    assert!(fault.to_string().contains("schema 99; this host knows 1"), "{fault}");
+    assert!(fault.to_string().contains("schema 99; this host knows 2"), "{fault}");
     std::fs::remove_dir_all(place.leases()).unwrap();
     assert!(backend.list("demo").await.is_err(), "no directory, no listing");
 }
