@@ -25,6 +25,7 @@ struct Inner {
     last: u64,
     changes: VecDeque<Arc<Change>>,
     status: Arc<Status>,
+    listens: Vec<String>,
 }
 
 impl Feed {
@@ -33,7 +34,7 @@ impl Feed {
         let (sender, _) = broadcast::channel(BEHIND);
         let start = start.into();
         let status = Arc::new(Status { revision: format!("{start}-0"), ..Status::default() });
-        Feed { start, inner: Mutex::new(Inner { last: 0, changes: VecDeque::new(), status }), sender }
+        Feed { start, inner: Mutex::new(Inner { last: 0, changes: VecDeque::new(), status, listens: Vec::new() }), sender }
     }
 
     /// The fleet as it was published last.
@@ -68,11 +69,19 @@ impl Feed {
             changes.push(inner.remember(&self.start, status.now_ms, what));
         }
         status.revision = format!("{}-{}", self.start, inner.last);
+        status.listens.clone_from(&inner.listens);
         inner.status = Arc::new(status);
         // Under the lock, so that nobody sees a later change before an earlier one. Nobody may be listening.
         for change in changes {
             let _ = self.sender.send(change);
         }
+    }
+
+    /// Where the interface listens besides its socket, such as `http://127.0.0.1:7700`.
+    pub fn listens_at(&self, addresses: Vec<String>) {
+        let mut inner = self.inner();
+        Arc::make_mut(&mut inner.status).listens.clone_from(&addresses);
+        inner.listens = addresses;
     }
 
     /// Tells something that no picture shows.

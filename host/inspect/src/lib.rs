@@ -2,6 +2,7 @@
 //! changes nothing, and has no runtime.
 
 mod decisions;
+mod differences;
 mod explain;
 mod feed;
 mod history;
@@ -9,6 +10,7 @@ mod node;
 mod status;
 
 pub use decisions::{Candidate, DecisionLog};
+pub use differences::differences;
 pub use explain::explain;
 pub use feed::Feed;
 pub use history::{Roster, history};

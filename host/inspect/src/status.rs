@@ -31,6 +31,8 @@ pub fn status(view: &View, about: &About, revision: String) -> Status {
         now_ms: view.now_ms,
         started_ms: about.started_ms,
         version: about.version.clone(),
+        // The feed knows.
+        listens: Vec::new(),
         decider: DeciderStatus { failure, ..about.decider.clone() },
         groups: groups(view),
         nodes: view.nodes.iter().map(listed).collect(),

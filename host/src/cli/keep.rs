@@ -200,5 +200,9 @@ async fn serve(
         limits: Limits::default(),
         on_answer: Some(Arc::new(move |path, code| metrics.request(path, code.as_u16()))),
     };
-    Ok(Server::start(Arc::new(desk), config).await.map_err(|error| anyhow!(error))?)
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let feed = desk.feed().clone();
+    let server = Server::start(Arc::new(desk), config).await.map_err(|error| anyhow!(error))?;
+    feed.listens_at(server.address().map(|address| format!("{scheme}://{address}")).into_iter().collect());
+    Ok(server)
 }

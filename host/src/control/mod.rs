@@ -13,6 +13,7 @@ use api::wire::{
     Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
 };
 use api::{Control, Refusal};
+use engine::command::Command;
 use inspect::{About, DecisionLog, Feed, Roster};
 use store::SqliteReader;
 use tokio::sync::broadcast;
@@ -173,11 +174,19 @@ impl Control for Desk {
 
     async fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
         let command = convert::command(request.command);
+        let differences = match &command {
+            Command::Apply { shape, policy, .. } => {
+                let (shape, policy) = (shape.clone(), *policy);
+                let look = self.host.look(move |driver| inspect::differences(driver, &shape, policy.as_ref()));
+                look.await.map_err(|error| unavailable(&error))?
+            }
+            _ => Vec::new(),
+        };
         let foreseen = self.host.foresee(command).await.map_err(|error| refused(&error))?;
         let (base_generation, outcome) = foreseen;
         let consequences = outcome.map_err(|why| convert::refusal(&why))?;
         let consequences = convert::consequences(&consequences, base_generation);
-        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation, consequences })
+        Ok(Plan { schema: "homeostat.plan/v1".into(), base_generation, consequences, differences })
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
