@@ -137,16 +137,19 @@ mod tests {
         let next = Policy { probe_interval_ms: 5, ..policy };
         let found = differences(&one, &policy, &two, Some(&next));
         let lines: Vec<String> = found.iter().map(line).collect();
-        assert_eq!(lines, [
-            "group web: count 2 3",
-            "group web: boot.command[2] \"1\" \"2\"",
-            "group web: boot.env.OLD (not shown) -",
-            "group web: boot.env.TOKEN - -",
-            "group web: boot.env.NEW - (not shown)",
-            "group db 1 node, provider process -",
-            "group cache - 4 nodes, provider process",
-            "settings: probe_interval_ms 1000 5",
-        ]);
+        assert_eq!(
+            lines,
+            [
+                "group web: count 2 3",
+                "group web: boot.command[2] \"1\" \"2\"",
+                "group web: boot.env.OLD (not shown) -",
+                "group web: boot.env.TOKEN - -",
+                "group web: boot.env.NEW - (not shown)",
+                "group db 1 node, provider process -",
+                "group cache - 4 nodes, provider process",
+                "settings: probe_interval_ms 1000 5",
+            ]
+        );
         assert!(!format!("{found:?}").contains("hush") && !format!("{found:?}").contains("quiet"));
         assert!(differences(&one, &policy, &one, Some(&policy)).is_empty());
         assert!(differences(&one, &policy, &one, None).is_empty());

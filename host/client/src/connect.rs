@@ -57,9 +57,8 @@ async fn socket(path: &Path) -> io::Result<UnixStream> {
 }
 
 fn tls_config(files: &TlsFiles) -> Result<ClientConfig, ClientError> {
-    let wrong = |option: &str, file: &Path, why: String| {
-        ClientError::Usage(format!("{option}: {}: {why}", file.display()))
-    };
+    let wrong =
+        |option: &str, file: &Path, why: String| ClientError::Usage(format!("{option}: {}: {why}", file.display()));
     let certificates = |option: &str, file: &Path| -> Result<Vec<CertificateDer<'static>>, ClientError> {
         let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let found = read.map_err(|error| wrong(option, file, error.to_string()))?;
@@ -81,7 +80,9 @@ fn tls_config(files: &TlsFiles) -> Result<ClientConfig, ClientError> {
         Some((certificate, key)) => {
             let chain = certificates("--cert", certificate)?;
             let own = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong("--key", key, error.to_string()))?;
-            builder.with_client_auth_cert(chain, own).map_err(|error| wrong("--cert", certificate, error.to_string()))?
+            builder
+                .with_client_auth_cert(chain, own)
+                .map_err(|error| wrong("--cert", certificate, error.to_string()))?
         }
     })
 }
@@ -90,7 +91,9 @@ fn tls_config(files: &TlsFiles) -> Result<ClientConfig, ClientError> {
 pub(crate) fn unreachable(place: &Place, error: &io::Error) -> ClientError {
     let start = match place {
         Place::Socket { run: Some(run), .. } => {
-            format!("start it with `homeostat daemon FILE` (run {run}); `homeostat doctor --run {run}` looks at its state")
+            format!(
+                "start it with `homeostat daemon FILE` (run {run}); `homeostat doctor --run {run}` looks at its state"
+            )
         }
         Place::Socket { run: None, .. } => "start it with `homeostat daemon FILE`, or give another --socket".into(),
         Place::Address { .. } => {

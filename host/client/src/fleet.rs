@@ -30,7 +30,8 @@ pub fn fold(status: &mut Status, change: &Change) {
             status.reason.clear();
         }
         What::Orphan(orphan) => {
-            let same = |other: &&mut api::wire::Orphan| other.provider == orphan.provider && other.lease == orphan.lease;
+            let same =
+                |other: &&mut api::wire::Orphan| other.provider == orphan.provider && other.lease == orphan.lease;
             match status.orphans.iter_mut().find(same) {
                 Some(known) => known.clone_from(orphan),
                 None => status.orphans.push(orphan.clone()),
@@ -40,7 +41,9 @@ pub fn fold(status: &mut Status, change: &Change) {
             status.orphans.retain(|orphan| orphan.provider != *provider || orphan.lease != *lease);
         }
         What::Paused(pause) => {
-            status.pauses.retain(|other| other.group != pause.group || other.only != pause.only || other.by != pause.by);
+            status
+                .pauses
+                .retain(|other| other.group != pause.group || other.only != pause.only || other.by != pause.by);
             status.pauses.push(pause.clone());
         }
         What::Resumed { group, only } => {
@@ -57,9 +60,11 @@ fn place(status: &mut Status, node: Node) {
         return;
     }
     let after = |other: &Node| other.group == node.group && other.index > node.index;
-    let at = status.nodes.iter().position(after).or_else(|| {
-        status.nodes.iter().rposition(|other| other.group == node.group).map(|last| last + 1)
-    });
+    let at = status
+        .nodes
+        .iter()
+        .position(after)
+        .or_else(|| status.nodes.iter().rposition(|other| other.group == node.group).map(|last| last + 1));
     status.nodes.insert(at.unwrap_or(status.nodes.len()), node);
 }
 

@@ -50,28 +50,39 @@ fn check(name: &str, found: Result<(Verdict, String, &str), StoreError>) -> Chec
 
 fn directory(folder: &Path) -> Check {
     let at = folder.display();
-    check("state directory", Ok(match std::fs::metadata(folder) {
-        Err(error) => (Verdict::Bad, format!("{at}: {error}"), "give the right one with --state and --run"),
-        Ok(found) if !found.is_dir() => (Verdict::Bad, format!("{at} is no directory"), "give the right one with --state"),
-        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => (
-            Verdict::Bad,
-            format!("{at} belongs to user {}, and this runs as user {}", found.uid(), rustix::process::geteuid().as_raw()),
-            "run as its owner",
-        ),
-        Ok(found) if found.mode() & 0o022 != 0 => (
-            Verdict::Bad,
-            format!("{at} can be written by others (mode {:04o})", found.mode() & 0o7777),
-            "chmod 700",
-        ),
-        Ok(found) => (Verdict::Ok, format!("{at} (mode {:04o})", found.mode() & 0o7777), ""),
-    }))
+    check(
+        "state directory",
+        Ok(match std::fs::metadata(folder) {
+            Err(error) => (Verdict::Bad, format!("{at}: {error}"), "give the right one with --state and --run"),
+            Ok(found) if !found.is_dir() => {
+                (Verdict::Bad, format!("{at} is no directory"), "give the right one with --state")
+            }
+            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => (
+                Verdict::Bad,
+                format!(
+                    "{at} belongs to user {}, and this runs as user {}",
+                    found.uid(),
+                    rustix::process::geteuid().as_raw()
+                ),
+                "run as its owner",
+            ),
+            Ok(found) if found.mode() & 0o022 != 0 => (
+                Verdict::Bad,
+                format!("{at} can be written by others (mode {:04o})", found.mode() & 0o7777),
+                "chmod 700",
+            ),
+            Ok(found) => (Verdict::Ok, format!("{at} (mode {:04o})", found.mode() & 0o7777), ""),
+        }),
+    )
 }
 
 /// Whether a process holds the directory. What is taken to find out is given back at once; a daemon that starts waits that long.
 fn lock(folder: &Path) -> Check {
     let path = folder.join("lock");
     let found = match File::open(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (Verdict::Ok, "nobody ever held it".to_owned(), ""),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            (Verdict::Ok, "nobody ever held it".to_owned(), "")
+        }
         Err(error) => (Verdict::Bad, format!("{}: {error}", path.display()), "run as the owner of the state directory"),
         Ok(file) => match file.try_lock_shared() {
             Ok(()) => (Verdict::Ok, "no process holds the state directory".to_owned(), ""),
@@ -85,7 +96,9 @@ fn lock(folder: &Path) -> Check {
                     "it may be starting, ending or hanging: look at its messages before anything else is done",
                 )
             }
-            Err(TryLockError::Error(error)) => (Verdict::Bad, format!("{}: {error}", path.display()), "does the file system know locks?"),
+            Err(TryLockError::Error(error)) => {
+                (Verdict::Bad, format!("{}: {error}", path.display()), "does the file system know locks?")
+            }
         },
     };
     check("lock", Ok(found))

@@ -87,7 +87,11 @@ impl Place {
             Place::Socket { path, .. } => path.display().to_string(),
             Place::Address { host, port, tls, .. } => {
                 let scheme = if tls.is_some() { "https" } else { "http" };
-                if host.contains(':') { format!("{scheme}://[{host}]:{port}") } else { format!("{scheme}://{host}:{port}") }
+                if host.contains(':') {
+                    format!("{scheme}://[{host}]:{port}")
+                } else {
+                    format!("{scheme}://{host}:{port}")
+                }
             }
         }
     }
@@ -128,7 +132,8 @@ impl DaemonArgs {
             0 => Err(ClientError::Unreachable {
                 tried: base.join("*").join(SOCKET).display().to_string(),
                 why: "no daemon has a run there".into(),
-                remedy: "start one with `homeostat daemon FILE`, or say where it is: --state, --socket or --address".into(),
+                remedy: "start one with `homeostat daemon FILE`, or say where it is: --state, --socket or --address"
+                    .into(),
             }),
             1 => {
                 let run = runs.remove(0);
@@ -229,8 +234,7 @@ fn runs(base: &Path) -> Result<Vec<String>, ClientError> {
             });
         }
     };
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort();
     let having = |file: &str| -> Vec<String> {
         let there = |name: &&String| base.join(name).join(file).symlink_metadata().is_ok();

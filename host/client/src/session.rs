@@ -132,7 +132,12 @@ impl Session {
         Ok(response.into_body())
     }
 
-    async fn answer<T: DeserializeOwned, E: From<Failed>>(&self, method: Method, path: &str, body: Bytes) -> Result<T, E> {
+    async fn answer<T: DeserializeOwned, E: From<Failed>>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<T, E> {
         let request = self.request(method, path, "application/json", body).map_err(Failed::Never)?;
         let whole = async {
             let response = self.send(request).await?;
@@ -146,10 +151,18 @@ impl Session {
         Ok(answer.unwrap_or_else(|_| Err(Failed::Sent(self.silent())))?)
     }
 
-    fn request(&self, method: Method, path: &str, accept: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match &self.place {
             Place::Socket { .. } => "localhost".to_owned(),
-            Place::Address { .. } => self.place.words().split_once("//").map(|(_, host)| host.to_owned()).unwrap_or_default(),
+            Place::Address { .. } => {
+                self.place.words().split_once("//").map(|(_, host)| host.to_owned()).unwrap_or_default()
+            }
         };
         let mut builder = Request::builder()
             .method(method.clone())
@@ -176,7 +189,8 @@ impl Session {
             let words = words_of(&error);
             Failed::Sent(if foreign { self.foreign(words) } else { self.lost(words) })
         };
-        let (mut sender, connection) = http1::Builder::new().max_headers(64).handshake(TokioIo::new(wire)).await.map_err(lost)?;
+        let (mut sender, connection) =
+            http1::Builder::new().max_headers(64).handshake(TokioIo::new(wire)).await.map_err(lost)?;
         // It ends with the body that it carries.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(lost)

@@ -34,7 +34,11 @@ impl Feed {
         let (sender, _) = broadcast::channel(BEHIND);
         let start = start.into();
         let status = Arc::new(Status { revision: format!("{start}-0"), ..Status::default() });
-        Feed { start, inner: Mutex::new(Inner { last: 0, changes: VecDeque::new(), status, listens: Vec::new() }), sender }
+        Feed {
+            start,
+            inner: Mutex::new(Inner { last: 0, changes: VecDeque::new(), status, listens: Vec::new() }),
+            sender,
+        }
     }
 
     /// The fleet as it was published last.

@@ -5,11 +5,11 @@ use clap::Command;
 /// The groups, and the verbs of each.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Keep a fleet", &["up", "daemon"]),
-    ("Look at a fleet", &["status", "describe", "explain", "history", "events", "logs", "orphans", "dashboard", "doctor"]),
     (
-        "Change a fleet",
-        &["diff", "apply", "scale", "add-node", "kill", "destroy", "pause", "resume", "adopt"],
+        "Look at a fleet",
+        &["status", "describe", "explain", "history", "events", "logs", "orphans", "dashboard", "doctor"],
     ),
+    ("Change a fleet", &["diff", "apply", "scale", "add-node", "kill", "destroy", "pause", "resume", "adopt"]),
     ("Look after its state", &["snapshot", "reset-state", "token", "journal", "replay", "step"]),
     ("Before it runs", &["plan", "validate", "schema", "simulate", "check", "test", "decider"]),
     ("Else", &["completions"]),
@@ -26,7 +26,9 @@ pub(super) fn grouped(command: Command) -> Command {
             list.push_str(&format!("  {verb:wide$}  {}\n", about(verb).unwrap_or_default()));
         }
     }
-    let template = format!("{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}");
+    let template = format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}"
+    );
     command.help_template(template)
 }
 

@@ -74,7 +74,8 @@ impl Program for Whole {
         if found != export.run {
             return Err(wrong(format!("the snapshot is of the run {found:?}, and says {:?}", export.run)).into());
         }
-        let last = Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
+        let last =
+            Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
         let held = StateDir::open(folder).map_err(failed)?;
         let at = Chain { next_seq: export.next_seq, last };
         SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;

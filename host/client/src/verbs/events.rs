@@ -50,7 +50,11 @@ struct OneLine<'a> {
 pub(super) async fn logs(args: &LogsArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
     let path = |after: Option<u64>| {
         let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
-        format!("/v1/nodes/{}/logs?lines={}{after}", encoded(&args.node), if after.is_empty() { args.lines } else { 10_000 })
+        format!(
+            "/v1/nodes/{}/logs?lines={}{after}",
+            encoded(&args.node),
+            if after.is_empty() { args.lines } else { 10_000 }
+        )
     };
     let mut logs: Logs = session.get(&path(None)).await?;
     if !args.follow {

@@ -74,7 +74,8 @@ pub(super) async fn reset<P: Program>(
         let why = format!("a daemon keeps {run}: stop it first; nothing was changed");
         return Err(ClientError::Failed(why).into());
     }
-    screen.note(&format!("{}: all that is known of run {run}, its history and its key are put aside.", folder.display()));
+    screen
+        .note(&format!("{}: all that is known of run {run}, its history and its key are put aside.", folder.display()));
     match program.known(&folder) {
         Ok(known) if known.is_empty() => screen.note("It knows of no resources."),
         Ok(known) => {

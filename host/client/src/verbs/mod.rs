@@ -501,7 +501,9 @@ async fn choose<P: Program>(verb: &Verb, waits: Waits, screen: &mut Screen, prog
         Verb::Pause(args) => order::pause(args, true, &session(&args.daemon)?, screen).await?,
         Verb::Resume(args) => order::pause(args, false, &session(&args.daemon)?, screen).await?,
         Verb::Adopt(args) => order::adopt(args, &session(&args.daemon)?, screen).await?,
-        Verb::Snapshot(SnapshotVerb::Export(args)) => keep::export(args, &session(&args.daemon)?, screen).await.map(done)?,
+        Verb::Snapshot(SnapshotVerb::Export(args)) => {
+            keep::export(args, &session(&args.daemon)?, screen).await.map(done)?
+        }
         Verb::Snapshot(SnapshotVerb::Import(args)) => keep::import(args, screen, program).map(done)?,
         Verb::ResetState(args) => keep::reset(args, waits, screen, program).await.map(done)?,
         Verb::Doctor(args) => look::doctor(&args.daemon, waits, screen).await?,

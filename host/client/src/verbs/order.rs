@@ -82,7 +82,11 @@ fn tell(result: &CommandResult, screen: &mut Screen) -> Result<(), ClientError> 
 
 /// The plan of a command that a person has to agree to. None where the daemon refuses the plan of a command with an id that
 /// was given: it may have been carried out, and then the daemon knows it by its id; else it will be refused again.
-async fn plan_unless_done(command: &Command, order: &OrderArgs, session: &Session) -> Result<Option<Plan>, ClientError> {
+async fn plan_unless_done(
+    command: &Command,
+    order: &OrderArgs,
+    session: &Session,
+) -> Result<Option<Plan>, ClientError> {
     match ask_plan(command, session).await {
         Ok(plan) => Ok(Some(plan)),
         Err(ClientError::Refused(_)) if order.id.is_some() => Ok(None),
@@ -174,7 +178,9 @@ pub(super) async fn destroy(args: &DestroyArgs, session: &Session, screen: &mut 
         let number = counted(victims.len() as u64, "node");
         let (question, sure) = match (&groups[..], &nodes[..]) {
             // A whole group is never one node's `y`.
-            ([group], []) => (format!("Group {group} with {number} will be ended for good."), Sure::Typed(group.clone())),
+            ([group], []) => {
+                (format!("Group {group} with {number} will be ended for good."), Sure::Typed(group.clone()))
+            }
             _ => (format!("{number} will be ended for good."), Sure::about(victims.len(), None)),
         };
         confirm(screen, false, &question, &sure)?;

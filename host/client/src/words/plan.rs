@@ -39,13 +39,15 @@ pub fn plan(of: &Consequences, base: u64, pen: &Pen) -> String {
 pub fn differences(of: &[Difference], pen: &Pen) -> String {
     let mut text = String::new();
     for difference in of {
-        let value = |value: &Option<String>| value.as_deref().map(|value| {
-            let value = escape(value);
-            match value.char_indices().nth(VALUE_CHARS) {
-                Some((end, _)) => format!("{}…", &value[..end]),
-                None => value,
-            }
-        });
+        let value = |value: &Option<String>| {
+            value.as_deref().map(|value| {
+                let value = escape(value);
+                match value.char_indices().nth(VALUE_CHARS) {
+                    Some((end, _)) => format!("{}…", &value[..end]),
+                    None => value,
+                }
+            })
+        };
         let (sign, line) = match (value(&difference.from), value(&difference.to)) {
             (Some(from), Some(to)) => ("~", format!("{from} → {to}")),
             (None, Some(to)) => ("+", to),

@@ -180,7 +180,9 @@ pub fn why(node: &Node) -> String {
     if !node.waits_for.is_empty() && node.held.as_ref() != Some(&node.waits_for) {
         let waits = match node.waits_for.as_str() {
             // Already a sentence.
-            text if text.starts_with("paused") || text.starts_with("guard") || text.starts_with("wait") => text.to_owned(),
+            text if text.starts_with("paused") || text.starts_with("guard") || text.starts_with("wait") => {
+                text.to_owned()
+            }
             text => format!("waits for {text}"),
         };
         parts.push(waits);

@@ -117,7 +117,12 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_it_may_be() {
         let mut table = Table::new(&["NODE", "ATTEMPT", "STAGE", "WHY"]).spare(&[1]);
-        table.push(["web-0", "a12", "bootstrap-running", "waits for 狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐 to come"]);
+        table.push([
+            "web-0",
+            "a12",
+            "bootstrap-running",
+            "waits for 狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐狐 to come",
+        ]);
         table.push(["a-group-with-a-long-name-12345", "a1", "dormant", "\u{1b}[31mred\n\u{202e}"]);
         let whole = table.render(&Pen::plain(0));
         assert!(whole.contains("\\u{1b}[31mred\\n\\u{202e}"), "{whole}");
@@ -126,7 +131,7 @@ mod tests {
             for line in text.lines() {
                 assert!(measure_text_width(line) <= width, "{width}: {line}");
             }
-    assert_eq!(text.contains("ATTEMPT"), width >= 100, "{text}");
+            assert_eq!(text.contains("ATTEMPT"), width >= 100, "{text}");
         }
     }
 }

@@ -79,7 +79,8 @@ pub fn ago(at_ms: u64, now_ms: u64) -> String {
 /// Each check with its verdict, what it found, and what to do.
 pub fn diagnosis(diagnosis: &Diagnosis, pen: &Pen) -> String {
     let mut text = String::new();
-    let wide = diagnosis.checks.iter().map(|check| console::measure_text_width(&escape(&check.name))).max().unwrap_or(0);
+    let wide =
+        diagnosis.checks.iter().map(|check| console::measure_text_width(&escape(&check.name))).max().unwrap_or(0);
     for check in &diagnosis.checks {
         let verdict = match check.verdict {
             Verdict::Ok => pen.green("ok     "),
