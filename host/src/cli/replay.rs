@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use engine::io::{DeciderFailure, DeciderIdentity};
 use serde::Serialize;
 
-use super::journal::{open, unreadable};
+use super::journal::{open_whole, unreadable};
 use super::table::Table;
 use super::{ExitCode, Failure, InputError, Terminal, decider};
 use crate::sandbox::{self, LoadedDecider};
@@ -18,8 +18,8 @@ use crate::sandbox::{self, LoadedDecider};
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// The journal.
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// The journal: a file, or a run's state directory.
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub journal: PathBuf,
     /// Ask this decider instead of the recorded one; `built-in` is the built-in decider.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -61,7 +61,7 @@ impl Judge {
 pub(super) fn run(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let path = &args.journal;
     // Cheap to refuse, before a component is compiled; and who recorded it.
-    let first = open(path)?.next_line().map_err(|error| unreadable(path, &error))?;
+    let first = open_whole(path)?.next_line().map_err(|error| unreadable(path, &error))?;
     let recorded = match first.map(|line| line.entry) {
         Some(Entry::Start(start)) => start.decider,
         _ => return Err(anyhow::anyhow!("{}: no start", path.display()).into()),
@@ -80,7 +80,7 @@ pub(super) fn run(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitCode, Fa
         format!("{} {} ({})", description.name, description.version, other.digest())
     });
     let mut judge = Judge { other, built_in: OnceCell::new(), missing: None };
-    let replayed = replay(&mut open(path)?, &against, |digest, snapshot| judge.ask(digest, snapshot));
+    let replayed = replay(&mut open_whole(path)?, &against, |digest, snapshot| judge.ask(digest, snapshot));
     if let Some(Err(failure)) = judge.built_in.take() {
         return Err(failure);
     }

@@ -1,21 +1,23 @@
 //! `homeostat step`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use ::step::{Answer, ScriptError, Session, StepError};
+use anyhow::Context;
 use clap::{Args, ValueHint};
+use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::journal::unreadable;
+use super::journal::{incomplete, open_kept, unreadable};
 use super::{ExitCode, Failure, InputError, Terminal, interrupt};
 use crate::fleet::{escape, open_regular};
 
 /// Arguments of `step`.
 #[derive(Debug, Args)]
 pub struct StepArgs {
-    /// The journal.
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// The journal: a file, or a run's state directory.
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub journal: PathBuf,
     /// Do the commands of this file, one a line; `-` is standard input.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -53,6 +55,21 @@ impl Drop for Opening {
     }
 }
 
+/// A journal file; of a state directory, a copy that only this process sees: it is read to and fro.
+fn open(path: &Path) -> Result<File, Failure> {
+    let Some(mut kept) = open_kept(path)? else { return Ok(open_regular(path).map_err(InputError::from)?) };
+    if kept.first().next_seq > 0 {
+        return Err(incomplete(path, kept.first().next_seq));
+    }
+    let mut copied = || -> std::io::Result<File> {
+        let mut copy = File::from(memfd_create("journal", MemfdFlags::CLOEXEC)?);
+        std::io::copy(&mut kept, &mut copy)?;
+        copy.rewind()?;
+        Ok(copy)
+    };
+    Ok(copied().with_context(|| path.display().to_string())?)
+}
+
 pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
     let path = &args.journal;
     if terminal.is_json() {
@@ -64,7 +81,7 @@ pub(super) fn run(args: &StepArgs, terminal: &Terminal) -> Result<(), Failure> {
         Some(file) if file.as_os_str() != "-" => Some(open_regular(file).map_err(InputError::from)?),
         _ => None,
     };
-    let file = BufReader::with_capacity(1 << 16, open_regular(path).map_err(InputError::from)?);
+    let file = BufReader::with_capacity(1 << 16, open(path)?);
     let opening = Opening::of(path);
     let session = Session::open(file, terminal.out_color).map_err(|error| unreadable(path, &error));
     drop(opening);

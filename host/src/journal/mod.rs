@@ -5,6 +5,7 @@ mod durable;
 mod fence;
 mod file;
 mod history;
+mod kept;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub use fence::{FileFence, SCHEMA};
 pub(crate) use file::lock;
 pub use file::{Continued, JournalFile};
 pub(crate) use history::History;
+pub use kept::KeptJournal;
 pub use store::StateDir;
 
 /// Keeps records. An error is fatal for the host: what was announced may not be durable.

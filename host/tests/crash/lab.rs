@@ -84,6 +84,13 @@ pub fn processes(place: &Place) -> Vec<(String, u64, i32)> {
     all
 }
 
+/// Whether a process leads its group: it is a boot command, and not what that started.
+fn leads(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2)?.parse().ok());
+    group == Some(pid)
+}
+
 /// What was ever seen at a place: ids are never used again.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -114,7 +121,7 @@ impl Ledger {
             assert!(attempts.len() < 2, "S8: {slot} has the attempts {attempts:?} at once: {held:?} {running:?}");
         }
         let mut leaders = BTreeMap::new();
-        for (slot, attempt, pid) in &running {
+        for (slot, attempt, pid) in running.iter().filter(|(.., pid)| leads(*pid)) {
             let other = leaders.insert((slot, attempt), pid);
             assert!(other.is_none(), "S8: {slot}.{attempt} runs twice: {other:?} and {pid}");
         }
@@ -220,7 +227,9 @@ pub fn is_as_wanted(place: &Place, slots: &[String], script: &str) -> bool {
     let held = leases(place);
     held.len() == slots.len()
         && held.iter().all(|one| slots.contains(&one.slot) && one.script == script && one.pid.is_some_and(is_running))
-        && processes(place).len() == slots.len()
+        && processes(place)
+            .iter()
+            .all(|(slot, attempt, _)| held.iter().any(|one| one.slot == *slot && one.attempt == *attempt))
 }
 
 /// How a daemon ended by itself: `None` while it runs.

@@ -1,5 +1,6 @@
 //! SIGKILL at instants that nobody chose, while people edit the fleet and nodes die.
 
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -17,6 +18,16 @@ const SCRIPTS: [&str; 4] = [
     "trap '' TERM; echo ready; while true; do sleep 0.05; done",
 ];
 
+/// A process that is nobody's business.
+struct Bystander(Child);
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn play(number: u64) {
     let mut numbers = Numbers::of(&format!("load {number}"));
     let place = Place::with(&fleet(&[group("web", 4, STEADY)]));
@@ -27,8 +38,9 @@ fn play(number: u64) {
     std::fs::write(foreign.join("precious"), "mine").unwrap();
     set_private(&place);
     let label = format!("{}/demo/leases/web-0.1|other/web-0/1", place.state().display());
-    let mut bystander =
-        std::process::Command::new("sleep").arg("1000").env("NOT_HOMEOSTAT_LEASE", label).spawn().unwrap();
+    let mut bystander = std::process::Command::new("sleep");
+    bystander.arg("1000").env("NOT_HOMEOSTAT_LEASE", label).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut bystander = Bystander(bystander.spawn().unwrap());
 
     let mut wish = (4, STEADY);
     for kill in 0..KILLS {
@@ -70,9 +82,7 @@ fn play(number: u64) {
     signal(daemon.pid(), Signal::TERM);
     assert_eq!(daemon.ended().0, 0, "{}", daemon.errors());
     assert_eq!(std::fs::read_to_string(foreign.join("precious")).unwrap(), "mine", "S15");
-    assert_eq!(bystander.try_wait().unwrap(), None, "S15");
-    bystander.kill().unwrap();
-    bystander.wait().unwrap();
+    assert_eq!(bystander.0.try_wait().unwrap(), None, "S15");
 }
 
 /// As the daemon makes it.

@@ -111,6 +111,7 @@ fn a_lost_state_finds_its_nodes_and_makes_nothing() {
     for (_, _, pid) in &running {
         signal(*pid, Signal::KILL);
     }
+    until("they end", || processes(&place).is_empty().then_some(()));
     std::fs::remove_dir_all(place.state().join("demo/leases")).unwrap();
     let mut daemon = place.daemon();
     until("five again", || is_as_wanted(&place, &slots(5), STEADY).then_some(()));

@@ -1,11 +1,13 @@
 //! A host ends, and the next one takes over what runs.
 
+use std::time::Duration;
+
 use engine::io::Observation;
 use engine::shape::Probe;
-use homeostat::backends::Backend;
+use homeostat::backends::{Backend, StartRequest};
 use serde_json::json;
 
-use crate::fixture::{Place, eventually, is_running, key, kill, lines, request, script, server, start, template};
+use crate::fixture::{Place, eventually, is_running, key, kill, lines, request, script, server, sink, start, template};
 
 #[tokio::test]
 async fn what_was_kept_is_adopted_and_not_started_again() {
@@ -142,4 +144,36 @@ async fn the_environment_is_the_hosts_and_the_nodes() {
     has(format!("PATH={}", std::env::var("PATH").unwrap()));
     has(dir.join("work").display().to_string());
     node.destroy(&backend).await;
+}
+
+/// A process number that flipped is not the death of a node that lives.
+#[tokio::test]
+async fn a_flipped_byte_in_a_marker_is_no_evidence() {
+    let place = Place::new();
+    let backend = place.open();
+    let made_of = script("echo ready; exec sleep 1000");
+    let mut node = start(&backend, key("web-0", 1), &made_of).await;
+    node.joined().await;
+    drop(backend);
+    let path = place.lease("web-0.1").join("lease.json");
+    let whole = std::fs::read(&path).unwrap();
+    let boot = whole.windows(9).position(|text| text == b"\"started\"").unwrap();
+    let mut refused = 0;
+    for at in (0..boot).step_by(23).chain(boot..whole.len()) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&path, flipped).unwrap();
+        let backend = place.open();
+        let (to, mut seen) = sink(&node.key);
+        let (lease, endpoint) = (node.lease.clone(), node.endpoint.clone());
+        let asked = StartRequest { key: &node.key, lease: &lease, endpoint: &endpoint, template: &made_of };
+        refused += u32::from(backend.listen(asked, &node.session, to).await.is_err());
+        let next = tokio::time::timeout(Duration::from_millis(10), seen.recv()).await;
+        assert!(!matches!(next, Ok(Some((_, Observation::Closed { .. })))), "byte {at}");
+        let listing = backend.list("demo").await.unwrap();
+        assert!(!listing.complete || listing.resources.len() == 1, "byte {at}: {listing:?}");
+    }
+    assert!(refused > 100, "{refused}");
+    std::fs::write(&path, whole).unwrap();
+    node.destroy(&place.open()).await;
 }

@@ -57,6 +57,9 @@ impl Place {
 
     pub fn edit_marker(&self, name: &str, field: &str, value: serde_json::Value) {
         let mut marker = self.marker(name);
+        // As the hosts before wrote it, without a sum.
+        marker["schema"] = 1.into();
+        marker.as_object_mut().unwrap().remove("sum");
         marker[field] = value;
         std::fs::write(self.lease(name).join("lease.json"), marker.to_string()).unwrap();
     }

@@ -122,3 +122,45 @@ fn a_daemon_without_its_database_does_not_begin_anew() {
     signal(last.pid(), Signal::TERM);
     assert_eq!(last.ended().0, 0);
 }
+
+/// Its journal is read like any other, while it runs and afterwards.
+#[test]
+fn the_verbs_for_journals_read_a_state_directory() {
+    let place = Place::with(&of(2));
+    let mut daemon = place.daemon();
+    daemon.converged(0);
+    place.write(&of(1));
+    until("one", || (place.labelled().len() == 1 && place.leases_of("demo").len() == 1).then_some(()));
+    let dir = place.state().join("demo");
+    let ask = |args: &[&str], path: &std::path::Path| {
+        let output = std::process::Command::new(crate::fixture::HOMEOSTAT).args(args).arg(path).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    for running in [true, false] {
+        if !running {
+            signal(daemon.pid(), Signal::TERM);
+            assert_eq!(daemon.ended().0, 0);
+        }
+        for path in [dir.clone(), dir.join("state.db")] {
+            let (code, said, wrong) = ask(&["journal", "verify"], &path);
+            assert!(code == 0 && said.contains(": ok: "), "{said}{wrong}");
+            let (code, said, wrong) = ask(&["replay"], &path);
+            assert!(code == 0, "{said}{wrong}");
+            let (code, said, wrong) = ask(&["journal", "show", "--node", "web-1"], &path);
+            assert!(code == 0 && said.contains("destroy-lease"), "{said}{wrong}");
+        }
+        let (code, said, wrong) = ask(&["step", "--script", "/dev/null"], &dir);
+        assert!(code == 0, "{said}{wrong}");
+        // To cut it is nobody's business.
+        let (code, _, wrong) = ask(&["journal", "cut", "--in-place"], &dir.join("state.db"));
+        assert!(code == 2 && wrong.contains("SQLite"), "{wrong}");
+    }
+    let (code, _, wrong) = ask(&["journal", "verify"], &place.path());
+    assert!(code == 2 && wrong.contains("state.db"), "{wrong}");
+    place.write(&of(0));
+    let mut last = place.daemon();
+    until("nothing", || place.labelled().is_empty().then_some(()));
+    signal(last.pid(), Signal::TERM);
+    assert_eq!(last.ended().0, 0);
+}

@@ -57,7 +57,7 @@ impl Inner {
             Found::Lease(marker) if marker.request.key == *key => Ok(Some(marker)),
             Found::Lease(marker) => Err(Fault::permanent(format!("{name} belongs to {}", marker.request.key))),
             Found::Foreign(why) => Err(Fault::permanent(format!("not ours: {why}"))),
-            Found::Unreadable(why) => Err(Fault::retryable(why)),
+            Found::Damaged(why) | Found::Unreadable(why) => Err(Fault::retryable(why)),
         }
     }
 
@@ -146,6 +146,10 @@ impl Inner {
         let prober = Prober::new(&template.join, &values, &prepared.env)?;
         let mut marker = self.marker_or_gone(&name, &key)?;
 
+        // A host that takes it over keeps others from its port, as the one before did.
+        if let (None, Some(port), true) = (&state.port, marker.port, marker.boot != BootRecord::Never) {
+            state.port = Some(self.ports.keep(port, &name));
+        }
         let mut adopted = true;
         let process = match (&state.process, &marker.boot) {
             (Some(process), _) => process.clone(),
@@ -355,7 +359,8 @@ impl Inner {
                     let CreateRequest { key, template } = marker.request;
                     Resource { lease: name, key: Some(key), template: Some(template) }
                 }
-                Found::Foreign(_) => Resource { lease: name, key: None, template: None },
+                // It is there; whose it is, nobody can rely on.
+                Found::Foreign(_) | Found::Damaged(_) => Resource { lease: name, key: None, template: None },
                 // Whatever it is, it bears no label: the create that was cut off is made again or never mattered.
                 Found::Lease(_) | Found::Absent | Found::Unfinished => continue,
                 Found::Unreadable(_) => {

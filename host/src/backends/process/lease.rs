@@ -6,12 +6,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::group::ProcessIdent;
 use crate::backends::{CreateRequest, ExternalKey, Fault};
 
-/// The marker's schema that this host writes and reads.
-pub const SCHEMA: u32 = 1;
+/// The marker's schema that this host writes. It reads the one before it too, which had no sum.
+pub const SCHEMA: u32 = 2;
+const UNSUMMED: u32 = 1;
 /// The marker's file name.
 pub const MARKER: &str = "lease.json";
 /// Where the boot command runs.
@@ -38,6 +40,23 @@ pub struct Marker {
     pub port: Option<u16>,
     /// Whether the boot command was started. An attempt boots once at most.
     pub boot: BootRecord,
+    /// SHA-256 over the three above: a process number that flipped would be the death of a node that lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<String>,
+}
+
+impl Marker {
+    fn summed(&self) -> Result<String, serde_json::Error> {
+        let content = serde_json::to_vec(&(&self.request, self.port, &self.boot))?;
+        Ok(Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn is_sound(&self) -> bool {
+        match &self.sum {
+            None => self.schema == UNSUMMED,
+            Some(sum) => self.schema == SCHEMA && self.summed().is_ok_and(|found| found == *sum),
+        }
+    }
 }
 
 /// How far the boot command came.
@@ -63,6 +82,8 @@ pub enum Found {
     Lease(Box<Marker>),
     /// Something that we did not make.
     Foreign(String),
+    /// Ours, and not what was written.
+    Damaged(String),
     /// It cannot be told.
     Unreadable(String),
 }
@@ -104,7 +125,7 @@ pub fn find(dir: &Path) -> Found {
         schema: u32,
     }
     match serde_json::from_slice::<Versioned>(&text) {
-        Ok(Versioned { schema: SCHEMA }) => {}
+        Ok(Versioned { schema: SCHEMA | UNSUMMED }) => {}
         Ok(Versioned { schema }) => {
             return Found::Unreadable(format!("{}: schema {schema}; this host knows {SCHEMA}", path.display()));
         }
@@ -112,6 +133,9 @@ pub fn find(dir: &Path) -> Found {
         Err(error) => return Found::Foreign(format!("{}: {error}", path.display())),
     }
     match serde_json::from_slice::<Marker>(&text) {
+        Ok(marker) if !marker.is_sound() => {
+            Found::Damaged(format!("{} is damaged: it is not what was written", path.display()))
+        }
         Ok(marker) if name_of(&marker.request.key).as_deref() == dir.file_name().and_then(|name| name.to_str()) => {
             Found::Lease(Box::new(marker))
         }
@@ -149,14 +173,14 @@ fn without_marker(dir: &Path, what: &str) -> Found {
 pub fn create(leases: &Path, request: &CreateRequest) -> Result<bool, Fault> {
     let name = name_of(&request.key).ok_or_else(|| Fault::permanent(format!("{}: not a key", request.key)))?;
     let dir = leases.join(&name);
-    let marker = Marker { schema: SCHEMA, request: request.clone(), port: None, boot: BootRecord::Never };
+    let marker = Marker { schema: SCHEMA, request: request.clone(), port: None, boot: BootRecord::Never, sum: None };
     match find(&dir) {
         Found::Lease(found) if found.request.key == request.key => return Ok(true),
         Found::Lease(found) => {
             return Err(Fault::permanent(format!("{} belongs to {}", dir.display(), found.request.key)));
         }
         Found::Foreign(why) => return Err(Fault::permanent(format!("not ours: {why}"))),
-        Found::Unreadable(why) => return Err(Fault::retryable(why)),
+        Found::Damaged(why) | Found::Unreadable(why) => return Err(Fault::retryable(why)),
         Found::Unfinished => {
             write_marker(&dir, &marker).map_err(|error| fault("write the marker of", &dir, &error))?;
         }
@@ -181,7 +205,8 @@ fn make(new: &Path, marker: &Marker) -> io::Result<()> {
 /// Replaces the marker: whole or not at all, durable when this returns.
 pub fn write_marker(dir: &Path, marker: &Marker) -> io::Result<()> {
     let new = dir.join(MARKER_NEW);
-    let text = serde_json::to_vec_pretty(marker)?;
+    let marker = Marker { schema: SCHEMA, sum: Some(marker.summed()?), ..marker.clone() };
+    let text = serde_json::to_vec_pretty(&marker)?;
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(&text)?;
     file.sync_all()?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::shape::Template;
@@ -160,7 +160,7 @@ pub struct BootProcess {
     /// Which; `None` when it cannot be told any more.
     pub ident: Option<ProcessIdent>,
     /// Stands for the process; `None` when it was gone already, or the kernel has no such descriptors.
-    descriptor: Option<OwnedFd>,
+    descriptor: Option<Arc<OwnedFd>>,
     /// What is said of its end when nothing better is known.
     gone: &'static str,
 }
@@ -170,7 +170,7 @@ const NOT_OUR_CHILD: &str = "exited (not our child; status unknown)";
 impl BootProcess {
     /// The process with this identity.
     pub fn new(ident: ProcessIdent) -> Self {
-        let descriptor = descriptor(ident.pid, ident.start_ticks).ok().flatten();
+        let descriptor = descriptor(ident.pid, ident.start_ticks).ok().flatten().map(Arc::new);
         BootProcess { ident: Some(ident), descriptor, gone: NOT_OUR_CHILD }
     }
 
@@ -218,9 +218,9 @@ impl BootProcess {
     /// Becomes readable when the process ends.
     // The successor of this constructor is unsafe because a descriptor type may lie; an `OwnedFd` that is moved in does not.
     #[allow(deprecated)]
-    fn watch(&self) -> Option<AsyncFd<OwnedFd>> {
-        let descriptor = self.descriptor.as_ref()?.try_clone().ok()?;
-        AsyncFd::with_interest(descriptor, Interest::READABLE).ok()
+    fn watch(&self) -> Option<AsyncFd<Arc<OwnedFd>>> {
+        // Not a second descriptor: a fleet has many. Whoever comes while another waits is told nothing, and polls.
+        AsyncFd::with_interest(self.descriptor.clone()?, Interest::READABLE).ok()
     }
 
     /// Takes the ended process out of the process table, if it is a child of this host.

@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use super::super::{Failure, InputError, Terminal};
-use super::{open, unreadable, unusable};
+use super::{open_file, unreadable, unusable};
 use crate::journal::lock;
 
 /// Arguments of `journal cut`.
@@ -44,14 +44,14 @@ pub(super) fn run(args: &CutArgs, terminal: &Terminal) -> Result<(), Failure> {
     let own = match args.in_place {
         true => {
             // Looked at like every journal, before it is opened for writing.
-            open(path)?;
+            open_file(path)?;
             let file = OpenOptions::new().read(true).write(true).open(path).with_context(|| opening(path))?;
             lock(&file, path).map_err(unusable)?;
             Some(file)
         }
         false => None,
     };
-    let mut reader = open(path)?;
+    let mut reader = open_file(path)?;
     let verdict = verify(&mut reader).map_err(|error| unreadable(path, &error))?;
     let (whole, torn) = (verdict.whole_bytes, verdict.torn_bytes);
     match (&own, &args.to) {

@@ -18,8 +18,8 @@ use crate::fleet::{cut, escape};
 /// Arguments of `journal show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The journal.
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// The journal: a file, or a run's state directory.
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub file: PathBuf,
     /// Only what is about this node, over all of its attempts.
     #[arg(long, value_name = "NODE")]
