@@ -88,7 +88,10 @@ impl Patient {
 }
 
 /// Gives each piece of work to one of the fleets.
-fn share(work: Vec<Box<dyn Fn(&Patient) + Send + Sync>>) {
+/// One thing that is done to a patient.
+type Case = Box<dyn Fn(&Patient) + Send + Sync>;
+
+fn share(work: Vec<Case>) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..FLEETS {
@@ -106,7 +109,7 @@ fn share(work: Vec<Box<dyn Fn(&Patient) + Send + Sync>>) {
 fn a_flipped_byte_anywhere_makes_nothing_and_ends_nothing() {
     let numbers = Mutex::new(Numbers::of("flipped bytes"));
     let refused: [AtomicUsize; 4] = Default::default();
-    let mut work: Vec<Box<dyn Fn(&Patient) + Send + Sync>> = Vec::new();
+    let mut work: Vec<Case> = Vec::new();
     let (numbers, refused) = (&*Box::leak(Box::new(numbers)), &*Box::leak(Box::new(refused)));
     for (file, trials) in [(0, 90), (1, 90), (2, 16), (3, 8)] {
         for trial in 0..trials {
