@@ -1,0 +1,10 @@
+//! The operator's verbs against a real daemon with real processes: what one does, and what it survives.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code)]
+
+mod access;
+mod commands;
+#[path = "../up/fixture.rs"]
+mod fixture;
+mod guards;
+mod lab;
+mod moves;
