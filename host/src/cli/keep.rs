@@ -42,7 +42,7 @@ pub struct ApiArgs {
     /// Its key (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Ask for client certificates of this authority (PEM) instead of the token.
+    /// Take a client certificate of this authority (PEM) in place of the token; either is enough.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
     /// A name under which --listen is asked, behind a proxy; may be given several times.

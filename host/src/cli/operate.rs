@@ -12,6 +12,7 @@ use store::{SqliteStore, StateDir, Store, StoreError, records};
 
 use super::{ExitCode, Failure, InputError, Terminal, providers};
 use crate::fleet::Fleet;
+use crate::runtime::DECLARED;
 
 /// Does what an operator asks for.
 pub(super) fn run(verb: &Verb, terminal: &Terminal) -> Result<ExitCode, Failure> {
@@ -78,7 +79,15 @@ impl Program for Whole {
             Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
         let held = StateDir::open(folder).map_err(failed)?;
         let at = Chain { next_seq: export.next_seq, last };
-        SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;
+        let declared = export
+            .declared
+            .as_ref()
+            .map(|digits| Hash::from_hex(digits.as_bytes()).ok_or_else(|| wrong(format!("{digits:?} is no hash"))));
+        let declared = declared.transpose()?;
+        let mut store = SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;
+        if let Some(declared) = declared {
+            store.put_meta(DECLARED, declared.as_bytes()).and_then(|()| store.sync()).map_err(failed)?;
+        }
         Ok(())
     }
 }

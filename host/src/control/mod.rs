@@ -206,6 +206,7 @@ impl Control for Desk {
             at_ms: taken.at_ms,
             next_seq: taken.head.next_seq,
             hash: taken.head.last.to_string(),
+            declared: taken.declared.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
             checkpoint,
         })
     }

@@ -10,7 +10,7 @@ use super::HostError;
 use super::select::Runtime;
 
 /// The named value under which a store keeps what was taken over last.
-const TAKEN: &str = "declared";
+pub const DECLARED: &str = "declared";
 
 /// A declared fleet.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl Runtime {
         let digest = declared.digest()?;
         let Declaration { mut shape, numbered, policy } = declared;
         if let Some(store) = self.parts.history.store()
-            && store.meta(TAKEN)?.as_deref() == Some(digest.as_bytes())
+            && store.meta(DECLARED)?.as_deref() == Some(digest.as_bytes())
         {
             return Ok(self.generation());
         }
@@ -59,7 +59,7 @@ impl Runtime {
         }
         if let Some(store) = self.parts.history.store() {
             // Killed before this, the next start takes it over once more, and finds the same content in force.
-            store.put_meta(TAKEN, digest.as_bytes())?;
+            store.put_meta(DECLARED, digest.as_bytes())?;
         }
         self.parts.history.sync()?;
         Ok(self.generation())
@@ -68,7 +68,7 @@ impl Runtime {
     /// Everything is taken down: the next start takes its declaration over anew.
     pub fn forget_declared(&mut self) -> Result<(), HostError> {
         match self.parts.history.store() {
-            Some(store) => Ok(store.put_meta(TAKEN, b"")?),
+            Some(store) => Ok(store.put_meta(DECLARED, b"")?),
             None => Ok(()),
         }
     }

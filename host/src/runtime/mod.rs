@@ -29,7 +29,7 @@ use std::time::Duration;
 
 pub use builder::HostBuilder;
 pub use changes::HostEvent;
-pub use declare::Declaration;
+pub use declare::{DECLARED, Declaration};
 pub use error::HostError;
 pub use handle::{Farewell, HostHandle, Shutdown};
 pub use operate::{CommandReport, Exported, Order, Refused, Why};

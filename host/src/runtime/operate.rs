@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::Begun;
 
 use super::HostError;
+use super::declare::DECLARED;
 use super::ending::Ending;
 use super::select::Runtime;
 
@@ -69,6 +70,8 @@ pub struct Exported {
     pub at_ms: Millis,
     /// Where the journal stood.
     pub head: Chain,
+    /// What is remembered of the declared fleet.
+    pub declared: Option<Vec<u8>>,
     /// The checkpoint, as JSON.
     pub checkpoint: Vec<u8>,
 }
@@ -137,8 +140,11 @@ impl Runtime {
     /// The driver as it is, and where the journal stands.
     pub fn export(&mut self) -> Result<Exported, HostError> {
         let checkpoint = self.parts.driver.checkpoint().map_err(|error| HostError::Journal(error.into()))?;
-        let head = self.parts.history.store().map(|store| store.head()).unwrap_or_default();
-        Ok(Exported { at_ms: self.now_ms(), head, checkpoint })
+        let at_ms = self.now_ms();
+        let Some(store) = self.parts.history.store() else {
+            return Ok(Exported { at_ms, head: Chain::default(), declared: None, checkpoint });
+        };
+        Ok(Exported { at_ms, head: store.head(), declared: store.meta(DECLARED)?, checkpoint })
     }
 
     /// Checks a shape by itself and with each backend.

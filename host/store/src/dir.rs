@@ -84,7 +84,11 @@ pub(crate) fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), 
         return Ok(());
     }
     let fault = format!("belongs to user {owner}, and this process runs as user {own}");
-    Err(StoreError::Unsafe { path: path.into(), fault, remedy: "run as its owner, or give it to this user: chown" })
+    Err(StoreError::Unsafe {
+        path: path.into(),
+        fault,
+        remedy: "run this as its owner (`runuser -u USER -- homeostat …`); giving it to another user would lock its daemon out",
+    })
 }
 
 /// Whether there is something of this name, whatever it is.

@@ -13,6 +13,8 @@ fn an_exported_state_is_imported_and_gone_on_with() {
     let place = Place::with(&web(3));
     let mut up = daemon(&place, &[]);
     up.converged(0);
+    // The file is no edit because it is read elsewhere: what was ordered since stands there too.
+    ask(&place, &["scale", "web=2", "--yes", "--wait"]).ok();
     let file = place.path().join("demo.snapshot");
     let path = file.to_str().unwrap();
     assert_eq!(ask(&place, &["snapshot", "export", path]).code, 0);

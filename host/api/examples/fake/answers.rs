@@ -115,6 +115,7 @@ pub fn export(world: &World) -> Export {
         at_ms: now_ms(),
         next_seq: world.history.len() as u64 + 1,
         hash: "00".repeat(32),
+        declared: None,
         checkpoint: serde_json::json!({ "generation": world.status.generation }),
     }
 }

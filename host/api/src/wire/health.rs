@@ -50,6 +50,9 @@ pub struct Export {
     pub next_seq: u64,
     /// That hash, in hexadecimal digits.
     pub hash: String,
+    /// What is remembered of the declared fleet, so that the same file is not taken for an edit (64 hexadecimal digits).
+    #[serde(default)]
+    pub declared: Option<String>,
     /// The driver's checkpoint.
     #[schemars(with = "serde_json::Value")]
     pub checkpoint: serde_json::Value,
