@@ -2,6 +2,11 @@
 
 use api::wire::Problem;
 
+/// How the refusal of an id that is taken reads.
+const ID_TAKEN: &str = "was used for another command";
+/// How the refusal of a resumption begins where nothing fits it.
+const NOT_PAUSED: &str = "nothing to resume";
+
 /// How a verb that worked ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -112,16 +117,29 @@ impl ClientError {
             ClientError::Unanswered { id, .. } => Some(format!(
                 "give the same command again with `--id {id}`: it is carried out once, however often it is asked for"
             )),
-            ClientError::Refused(problem) if is_kind(problem, "conflict") => Some(
-                "look at the fleet as it is now (`homeostat status`), then repeat; another command needs another --id"
-                    .into(),
-            ),
+            ClientError::Refused(problem) if problem.detail.contains(ID_TAKEN) => {
+                Some("give this command another --id, or none: a new one is drawn then".into())
+            }
+            // It says itself what is paused, and what ends that.
+            ClientError::Refused(problem) if problem.detail.starts_with(NOT_PAUSED) => None,
+            ClientError::Refused(problem) if is_kind(problem, "conflict") => {
+                Some("look at the fleet as it is now (`homeostat status`), then repeat".into())
+            }
+            ClientError::Foreign { .. } => {
+                Some("look whether a homeostat daemon listens there, and of which version it is".into())
+            }
             ClientError::Refused(problem) if is_kind(problem, "guard") => Some(
                 "do less at once, or raise the limit under [guards] in the fleet file; docs/fleet-file.md says how"
                     .into(),
             ),
             _ => None,
         }
+    }
+
+    /// Whether it is the refusal of a resumption where nothing at all is paused.
+    pub(crate) fn is_nothing_paused(&self) -> bool {
+        matches!(self, ClientError::Refused(problem)
+            if problem.detail.starts_with(NOT_PAUSED) && problem.detail.ends_with("nothing is paused"))
     }
 
     /// Whether only the reader of the output has gone.

@@ -17,6 +17,6 @@ pub mod words;
 pub use error::{Class, ClientError, Ending};
 pub use fleet::fold;
 pub use follow::{Follow, Update};
-pub use place::{DaemonArgs, Place, TOKEN_LABEL, state_base};
+pub use place::{DaemonArgs, Place, TOKEN_LABEL, state_base, state_dir};
 pub use screen::Screen;
 pub use session::{Session, Waits};

@@ -10,13 +10,21 @@ use store::{Secret, SqliteReader, StoreError};
 use crate::error::ClientError;
 use crate::place::{DaemonArgs, state_base};
 
+/// With less no daemon starts.
+const NO_SPACE_BYTES: u64 = 4 << 20;
+/// With less it is said that room should be made.
+const LITTLE_SPACE_BYTES: u64 = 1 << 30;
+
 /// The daemon does not answer, for this reason; the rest is looked at without it.
 pub(crate) fn diagnose(daemon: &DaemonArgs, error: &ClientError) -> Diagnosis {
     let mut checks = Vec::new();
     let mut add = |name: &str, verdict, text: String, remedy: String| {
         checks.push(Check { name: name.into(), verdict, text, remedy });
     };
-    add("daemon", Verdict::Bad, error.to_string(), error.remedy().unwrap_or_default());
+    // This is the look at its state that the hint recommends.
+    let remedy = error.remedy().unwrap_or_default();
+    let remedy = remedy.split_once("; `homeostat doctor").map_or(remedy.as_str(), |(start, _)| start);
+    add("daemon", Verdict::Bad, error.to_string(), remedy.to_owned());
     match daemon.run_folder() {
         Err(error) => {
             let base = state_base(daemon.state.as_deref()).map(|base| base.display().to_string()).unwrap_or_default();
@@ -28,6 +36,12 @@ pub(crate) fn diagnose(daemon: &DaemonArgs, error: &ClientError) -> Diagnosis {
             checks.push(lock(&folder));
             checks.push(key(&folder));
             checks.push(database(&folder));
+            checks.push(Check {
+                name: "decider, backends, clock".into(),
+                verdict: Verdict::Warning,
+                text: "not looked at: only a daemon that runs can say".into(),
+                remedy: String::new(),
+            });
         }
     }
     Diagnosis { schema: "homeostat.diagnosis/v1".into(), checks }
@@ -71,9 +85,29 @@ fn directory(folder: &Path) -> Check {
                 format!("{at} can be written by others (mode {:04o})", found.mode() & 0o7777),
                 "chmod 700",
             ),
-            Ok(found) => (Verdict::Ok, format!("{at} (mode {:04o})", found.mode() & 0o7777), ""),
+            Ok(found) => room(folder, format!("{at} (mode {:04o})", found.mode() & 0o7777)),
         }),
     )
+}
+
+/// Whether a daemon could write there.
+fn room(folder: &Path, at: String) -> (Verdict, String, &'static str) {
+    let disk = match rustix::fs::statvfs(folder) {
+        Ok(disk) => disk,
+        Err(error) => return (Verdict::Warning, format!("{at}: {error}"), "look at the file system"),
+    };
+    if disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return (Verdict::Bad, format!("{at}: its file system is read-only"), "mount it for writing");
+    }
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("{at}, {} MiB free", free >> 20);
+    match free {
+        0..NO_SPACE_BYTES => (Verdict::Bad, text, "make room: on a full disk no daemon starts"),
+        NO_SPACE_BYTES..LITTLE_SPACE_BYTES => {
+            (Verdict::Warning, text, "make room: on a full disk the daemon stops (the nodes go on)")
+        }
+        LITTLE_SPACE_BYTES.. => (Verdict::Ok, text, ""),
+    }
 }
 
 /// Whether a process holds the directory. What is taken to find out is given back at once; a daemon that starts waits that long.
@@ -109,13 +143,14 @@ fn key(folder: &Path) -> Check {
 }
 
 fn database(folder: &Path) -> Check {
-    let looked = SqliteReader::open(folder).map(|reader| {
+    let looked = SqliteReader::open(folder).and_then(|mut reader| {
+        reader.verify()?;
         let (first, next) = (reader.first().next_seq, reader.head().next_seq);
         let text = match next.checked_sub(first) {
-            Some(0) | None => "it can be read, and has no records yet".to_owned(),
-            Some(records) => format!("it can be read: {records} records, {first} to {}", next - 1),
+            Some(0) | None => "it is whole, and has no records yet".to_owned(),
+            Some(records) => format!("it is whole: {records} records, {first} to {}", next - 1),
         };
-        (Verdict::Ok, text, "")
+        Ok((Verdict::Ok, text, ""))
     });
     check("store", looked)
 }

@@ -19,7 +19,7 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
     /// Its state directory [default: $XDG_STATE_HOME/homeostat]
-    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_parser = state_dir(), value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
     /// Its socket
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with_all = ["run", "address"])]
@@ -200,13 +200,19 @@ impl DaemonArgs {
     }
 }
 
+/// Reads the value of `--state`. An empty one, as an unset variable of the environment gives it, names none.
+pub fn state_dir() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
+    use clap::builder::TypedValueParser;
+    clap::builder::OsStringValueParser::new().map(PathBuf::from)
+}
+
 /// The state directory: as given, else below the XDG state directory.
 ///
 /// # Errors
 ///
 /// Nothing says where it is.
 pub fn state_base(given: Option<&Path>) -> Result<PathBuf, ClientError> {
-    let base = match given {
+    let base = match given.filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => dir.to_path_buf(),
         None => {
             let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -106,10 +106,18 @@ impl Session {
                     sent = Some(error.words());
                     true
                 }
-                Failed::Refused(problem) => matches!(problem.status, 429 | 503),
+                Failed::Refused(problem) if problem.status == 503 => {
+                    // A daemon that ends answers so, also when it has carried out what it can no longer acknowledge.
+                    sent = Some(error.words());
+                    true
+                }
+                Failed::Refused(problem) => problem.status == 429,
             };
             if !again || attempt == TRIES {
                 return Err(match (error, sent) {
+                    (Failed::Refused(problem), Some(why)) if matches!(problem.status, 429 | 503) => {
+                        ClientError::Unanswered { id: request.id.clone(), why }
+                    }
                     (Failed::Refused(problem), _) => ClientError::Refused(problem),
                     (_, Some(why)) => ClientError::Unanswered { id: request.id.clone(), why },
                     (error, None) => error.into(),
@@ -218,10 +226,13 @@ impl Session {
         };
         let problem = match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) if kind.starts_with("application/problem+json") => problem,
-            _ if status.is_client_error() || status.is_server_error() => {
+            // A proxy may ask for a token too.
+            _ if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 let title = format!("status {status}");
                 Problem { status: status.as_u16(), title, ..Problem::default() }
             }
+            // Whoever refuses so has not passed it on.
+            _ if status.is_client_error() => return Failed::Never(self.foreign(format!("status {status}"))),
             _ => return Failed::Sent(self.foreign(format!("status {status}"))),
         };
         let inside = |remedy: &str| {

@@ -96,7 +96,8 @@ impl fmt::Display for By {
             By::Operator => f.write_str("an operator"),
             By::Guard { guard, limit, value } => write!(f, "the guard {} ({value} of {limit})", guard.label()),
             By::Start { orphans } => {
-                write!(f, "the start, which found {orphans} orphans that its state never heard of")
+                let orphan = if *orphans == 1 { "orphan" } else { "orphans" };
+                write!(f, "the start, which found {orphans} {orphan} that its state never heard of")
             }
         }
     }

@@ -113,12 +113,21 @@ fn next_step(slot: &Slot, view: &NodeView, decision: Option<&Decision>) -> Strin
         );
     }
     match (view.failures, view.ready && !view.deleting) {
+        (_, true) if view.error.is_some() => {
+            format!(
+                "look whether it still works, and if it does not, `homeostat kill {name}`: a new one takes its place"
+            )
+        }
         (_, true) => "nothing".into(),
         (0 | 1, _) => "nothing: it goes on by itself".into(),
-        (failures, _) => format!(
-            "it failed {failures} times in a row and is tried again: `homeostat logs {name}` and `homeostat history {name}` \
-             show why"
+        // What an attempt wrote goes with its resource.
+        (failures, _) if held.is_some_and(|held| held.climbs() && held.lease.is_some()) => format!(
+            "it failed {failures} times in a row and is tried again: `homeostat history {name}` shows why, and \
+             `homeostat logs {name}` what the attempt that runs now writes"
         ),
+        (failures, _) => {
+            format!("it failed {failures} times in a row and is tried again: `homeostat history {name}` shows why")
+        }
     }
 }
 

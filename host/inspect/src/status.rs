@@ -19,7 +19,7 @@ pub struct About {
 
 /// The fleet, for a list of changes that stands at this revision.
 pub fn status(view: &View, about: &About, revision: String) -> Status {
-    let failure = view.nodes.iter().find(|node| node.decider_fails).map(|node| node.waits_for.clone());
+    let failure = view.nodes.iter().find(|node| node.decider_fails).map(|node| failure_of(&node.waits_for));
     let mut status = Status {
         schema: "homeostat.status/v1".into(),
         run: view.run.clone(),
@@ -62,8 +62,15 @@ pub fn status(view: &View, about: &About, revision: String) -> Status {
             .collect(),
         pauses: view.pauses.iter().map(paused).collect(),
     };
-    status.reason = reason(&status);
+    let undecided = view.nodes.iter().filter(|node| node.decider_fails).count();
+    status.reason = reason(&status, undecided);
     status
+}
+
+/// How the decider fails, out of the words for what a node waits for.
+fn failure_of(waits_for: &str) -> String {
+    let inner = waits_for.split_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
+    inner.unwrap_or(waits_for).to_owned()
 }
 
 /// A node as lists show it.
@@ -85,13 +92,18 @@ pub(crate) fn listed(node: &NodeView) -> Node {
         waits_for: if node.held.is_some() { String::new() } else { node.waits_for.clone() },
         until_ms: node.until_ms,
         error: node.error.clone(),
-        held: node.held.as_deref().map(|words| without_remedy(words).to_owned()),
+        held: node.held.as_deref().map(plainly),
     }
 }
 
 /// The engine's words end with the command that ends the pause.
 fn without_remedy(words: &str) -> &str {
     words.split_once("; `").map_or(words, |(words, _)| words)
+}
+
+/// Who paused, as a person says it.
+fn plainly(words: &str) -> String {
+    without_remedy(words).replace(", by the start, which found", ", since the start found")
 }
 
 fn paused(pause: &engine::view::PauseView) -> Pause {
@@ -105,7 +117,7 @@ fn paused(pause: &engine::view::PauseView) -> Pause {
         only: pause.only.to_owned(),
         by: pause.by.to_owned(),
         since_ms: pause.since_ms,
-        reason: without_remedy(&pause.words).trim_start_matches("paused: ").to_owned(),
+        reason: plainly(&pause.words).trim_start_matches("paused: ").to_owned(),
         resume: format!("homeostat resume{scope}{only}"),
     }
 }
@@ -128,15 +140,16 @@ fn groups(view: &View) -> Vec<GroupStatus> {
 }
 
 /// Why the fleet has not the declared shape: what most needs a person first.
-fn reason(status: &Status) -> String {
+fn reason(status: &Status, undecided: usize) -> String {
     if status.converged {
         return String::new();
     }
     if status.generation == 0 {
         return "no shape was declared yet".into();
     }
-    if let Some(failure) = &status.decider.failure {
-        return format!("nodes wait for {failure}");
+    if status.decider.failure.is_some() {
+        let rest = if undecided < status.nodes.len() { "; the others go on" } else { "" };
+        return format!("{} not decided about, because the decider fails{rest}", are(undecided as u64));
     }
     let held = status.nodes.iter().filter(|node| node.held.is_some()).count() as u64;
     if let Some(node) = status.nodes.iter().find(|node| node.held.is_some()) {
@@ -173,4 +186,28 @@ pub(crate) fn line(node: &Node, now_ms: u64) -> String {
 
 fn times(failures: u32) -> String {
     if failures <= 1 { "a failure".into() } else { format!("{failures} failures in a row") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_engine_are_made_a_persons() {
+        let waits = "a decider that does not fail for it (invalid-plan: begin-delete is illegal (R3))";
+        assert_eq!(failure_of(waits), "invalid-plan: begin-delete is illegal (R3)");
+        assert_eq!(failure_of("something else"), "something else");
+        let words = "paused: create, by the start, which found 2 orphans that its state never heard of; `homeostat resume \
+                     --only create` ends it";
+        assert_eq!(plainly(words), "paused: create, since the start found 2 orphans that its state never heard of");
+    }
+
+    #[test]
+    fn a_failing_decider_says_what_goes_on() {
+        let mut status = Status { generation: 1, ..Status::default() };
+        status.nodes = vec![Node::default(); 3];
+        status.decider.failure = Some("out-of-fuel: x".into());
+        assert_eq!(reason(&status, 1), "1 node is not decided about, because the decider fails; the others go on");
+        assert_eq!(reason(&status, 3), "3 nodes are not decided about, because the decider fails");
+    }
 }

@@ -24,7 +24,7 @@ pub struct DaemonArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Where its state lives, in a folder for each run [default: $XDG_STATE_HOME/homeostat].
-    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_parser = client::state_dir(), value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

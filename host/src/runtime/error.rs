@@ -33,7 +33,7 @@ pub enum HostError {
     #[error("{0}")]
     Order(String),
     /// The id of a command was used for another one.
-    #[error("the id {id:?} was used for another command, at {at_ms} ms")]
+    #[error("the id {id:?} was used for another command, at {at}", at = step::text::time_of_day(*at_ms))]
     IdTaken {
         /// The id.
         id: String,

@@ -17,7 +17,7 @@ use crate::store::Store;
 const FILE: &str = "key";
 const FRESH: &str = "key.new";
 /// The named value under which a store knows which key is its own.
-const FINGERPRINT: &str = "key-fingerprint";
+pub(crate) const FINGERPRINT: &str = "key-fingerprint";
 const BYTES: usize = 32;
 
 /// The secret key of a state directory. It is never shown.
@@ -52,15 +52,10 @@ impl Secret {
             (false, Some(_)) => Err(StoreError::Missing { path, trace: dir.path().join(DATABASE) }),
             (true, known) => {
                 let key = read(&path)?;
-                let own = key.fingerprint();
                 match known {
-                    Some(known) if known[..] != own.as_bytes()[..] => {
-                        let reason = format!("it is not the key that {DATABASE} belongs to");
-                        Err(StoreError::Corrupt { path, reason })
-                    }
-                    Some(_) => Ok(key),
+                    Some(known) => key.belongs(dir.path(), &known).map(|()| key),
                     None => {
-                        store.put_meta(FINGERPRINT, own.as_bytes())?;
+                        store.put_meta(FINGERPRINT, key.fingerprint().as_bytes())?;
                         store.sync()?;
                         Ok(key)
                     }
@@ -76,6 +71,15 @@ impl Secret {
     /// There is none; the file has another size or owner, or others can read it; or the system refuses.
     pub fn look(folder: &Path) -> Result<Self, StoreError> {
         read(&folder.join(FILE))
+    }
+
+    /// Whether it is the key that the database in this folder knows by its fingerprint.
+    pub(crate) fn belongs(&self, folder: &Path, known: &[u8]) -> Result<(), StoreError> {
+        if known == self.fingerprint().as_bytes() {
+            return Ok(());
+        }
+        let reason = format!("it is not the key that {DATABASE} belongs to");
+        Err(StoreError::Corrupt { path: folder.join(FILE), reason })
     }
 
     /// Puts a new key in the place of the one that is there: all tokens that were derived from that are void. Only when an

@@ -103,7 +103,7 @@ impl World {
                 only: "destroy".into(),
                 by: "operator".into(),
                 since_ms: now - 60_000,
-                reason: "an operator paused it".into(),
+                reason: "destroy of db, by an operator".into(),
                 resume: "homeostat resume db --only destroy".into(),
             }],
             ..Status::default()
@@ -407,13 +407,14 @@ impl World {
         }
         match command {
             Command::Pause { group, only } => {
+                let named = |before: &str| group.as_ref().map(|group| format!("{before}{group}")).unwrap_or_default();
                 let pause = Pause {
                     group: group.clone(),
                     only: word(*only).into(),
                     by: "operator".into(),
                     since_ms: now_ms(),
-                    reason: "an operator paused it".into(),
-                    resume: format!("homeostat resume --only {}", word(*only)),
+                    reason: format!("{}{}, by an operator", word(*only), named(" of ")),
+                    resume: format!("homeostat resume{} --only {}", named(" "), word(*only)),
                 };
                 self.status.pauses.push(pause.clone());
                 self.tell(What::Paused(pause));

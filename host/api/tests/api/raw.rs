@@ -131,7 +131,7 @@ impl Chunks {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct Told {
     pub name: String,
     pub id: Option<String>,
     pub payload: Value,
@@ -153,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Events<S> {
     }
 
     /// The next event; none when the stream has ended.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<Told> {
         loop {
             let block = timeout(PATIENCE, self.next_block()).await.expect("an event in time")?;
             if let Some(event) = self.parse(&block) {
@@ -190,13 +190,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Events<S> {
         }
     }
 
-    fn parse(&mut self, block: &str) -> Option<Event> {
+    fn parse(&mut self, block: &str) -> Option<Told> {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
         if block.starts_with(':') {
             self.beats += 1;
         }
         let name = field("event: ")?;
         let payload = serde_json::from_str(&field("data: ").unwrap()).unwrap();
-        Some(Event { name, id: field("id: "), payload })
+        Some(Told { name, id: field("id: "), payload })
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use crate::fake::Options;
-use crate::raw::{Event, Events, PATIENCE, connect, get};
+use crate::raw::{Events, PATIENCE, Told, connect, get};
 use crate::{Daemon, daemon, daemon_with};
 
 async fn open(daemon: &Daemon, target: &str) -> Events<UnixStream> {
@@ -19,7 +19,7 @@ fn say(daemon: &Daemon, text: impl Into<String>) {
     daemon.fake.say(What::Notice { level: "info".into(), text: text.into() });
 }
 
-fn text(event: &Event) -> &str {
+fn text(event: &Told) -> &str {
     assert_eq!(event.name, "change", "{event:?}");
     assert_eq!(event.id.as_deref(), event.payload["revision"].as_str());
     event.payload["of"]["text"].as_str().unwrap()
@@ -201,7 +201,7 @@ async fn a_hundred_watchers_and_one_that_is_stopped_do_not_slow_the_fleet() {
     drop(stopped);
 }
 
-fn number(event: &Event) -> u64 {
+fn number(event: &Told) -> u64 {
     event.id.as_deref().and_then(|id| id.rsplit_once('-')).map(|(_, number)| number.parse().unwrap()).unwrap()
 }
 

@@ -123,9 +123,14 @@ struct Unchanged {
 fn carry_out_nothing(plan: &Plan, screen: &mut Screen) -> Result<Ending, ClientError> {
     let generation = plan.base_generation;
     if screen.is_json {
-        screen.json(&Unchanged { schema: "homeostat.unchanged/v1", changes: false, generation })?;
-    } else {
-        screen.print(&format!("no difference: generation {generation} is what the file says"))?;
+        return unchanged(generation, screen);
     }
+    screen.print(&format!("no difference: generation {generation} is what the file says"))?;
+    Ok(Ending::Done)
+}
+
+/// Says to a program that nothing was sent, or nothing was to do.
+pub(super) fn unchanged(generation: u64, screen: &mut Screen) -> Result<Ending, ClientError> {
+    screen.json(&Unchanged { schema: "homeostat.unchanged/v1", changes: false, generation })?;
     Ok(Ending::Done)
 }

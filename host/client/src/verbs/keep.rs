@@ -24,7 +24,13 @@ pub(super) async fn export(args: &ExportArgs, session: &Session, screen: &mut Sc
     let failed = |error: std::io::Error| ClientError::Failed(format!("{}: {error}", path.display()));
     // It holds templates, and with them what may be secret.
     let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = opened.map_err(failed)?;
+    let mut file = opened.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => ClientError::Failed(format!(
+            "{}: it is there already, and is not overwritten: choose another name",
+            path.display()
+        )),
+        _ => failed(error),
+    })?;
     let text = serde_json::to_vec_pretty(&export).map_err(|error| ClientError::Failed(error.to_string()))?;
     file.write_all(&text).and_then(|()| file.write_all(b"\n")).and_then(|()| file.sync_all()).map_err(failed)?;
     screen.note(&format!(

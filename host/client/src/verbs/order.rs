@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use api::wire::{Command, CommandRequest, CommandResult, Consequences, Plan, PlanRequest, Status};
+use api::wire::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest, Status};
 use step::text::{counted, escape, time_of_day};
 
 use super::wait::{Goal, until_reached};
-use super::{AdoptArgs, DestroyArgs, GroupOrder, KillArgs, OrderArgs, PauseArgs, ScaleArgs, look};
+use super::{AdoptArgs, DestroyArgs, GroupOrder, KillArgs, OrderArgs, PauseArgs, ScaleArgs, apply, look};
 use crate::confirm::{Sure, confirm};
 use crate::error::{ClientError, Ending};
 use crate::screen::Screen;
@@ -57,15 +57,37 @@ pub(super) async fn carry_out(
     if !screen.is_json {
         screen.note(&format!("command {id}"));
     }
+    let done = done_words(&command);
     let result = session.command(&CommandRequest { id, expect_generation, command }).await?;
-    tell(&result, screen)?;
+    tell(&result, done, screen)?;
     match order.wait {
         true => until_reached(&goal.of(&result), order.timeout, session, screen).await,
         false => Ok(Ending::Done),
     }
 }
 
-fn tell(result: &CommandResult, screen: &mut Screen) -> Result<(), ClientError> {
+/// What was done, where that is not about the nodes that change at once.
+fn done_words(command: &Command) -> Option<String> {
+    let what = |only: &Only, group: &Option<String>| {
+        let effects = match only {
+            Only::All => "all effects",
+            Only::Create => "creates",
+            Only::Destroy => "destroys",
+        };
+        let scope = group.as_ref().map_or_else(|| "the whole run".into(), |group| format!("group {group}"));
+        format!("{effects} in {scope}")
+    };
+    match command {
+        Command::Pause { group, only } => Some(format!("paused: {}", what(only, group))),
+        Command::Resume { group, only } => Some(format!("resumed: {}; what was held goes on", what(only, group))),
+        Command::AdoptOrphan { provider, lease } => {
+            Some(format!("adopted: {provider}/{lease} is the node that its label names from now on"))
+        }
+        _ => None,
+    }
+}
+
+fn tell(result: &CommandResult, done: Option<String>, screen: &mut Screen) -> Result<(), ClientError> {
     if screen.is_json {
         return screen.json(result);
     }
@@ -77,7 +99,7 @@ fn tell(result: &CommandResult, screen: &mut Screen) -> Result<(), ClientError> 
     }
     let Consequences { text, generation, changes, .. } = &result.consequences;
     let revision = if *changes { format!(" (generation {generation})") } else { String::new() };
-    screen.print(&format!("{}{revision}", escape(text)))
+    screen.print(&format!("{}{revision}", escape(done.as_ref().unwrap_or(text))))
 }
 
 /// The plan of a command that a person has to agree to. None where the daemon refuses the plan of a command with an id that
@@ -203,7 +225,18 @@ pub(super) async fn pause(
     let (group, only) = (args.group.clone(), args.only.into());
     let command = if is_pause { Command::Pause { group, only } } else { Command::Resume { group, only } };
     let order = OrderArgs { id: args.id.clone(), ..OrderArgs::default() };
-    carry_out(command, None, &order, Goal::Converged, session, screen).await
+    match carry_out(command, None, &order, Goal::Converged, session, screen).await {
+        // What was asked for is so.
+        Err(error) if error.is_nothing_paused() && !screen.is_json => {
+            screen.print("nothing is paused")?;
+            Ok(Ending::Done)
+        }
+        Err(error) if error.is_nothing_paused() => {
+            let status: Status = session.get("/v1/status").await?;
+            apply::unchanged(status.generation, screen)
+        }
+        ended => ended,
+    }
 }
 
 pub(super) async fn adopt(args: &AdoptArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {

@@ -14,11 +14,13 @@ pub fn plan(of: &Consequences, base: u64, pen: &Pen) -> String {
         true => format!("generation {base} stays\n"),
         false => format!("generation {base} → {}\n", of.generation),
     };
+    let counts = [of.destroys.len(), of.replaces.len(), of.creates.len(), of.keeps as usize];
+    let wide = counts.iter().map(|count| count.to_string().len()).max().unwrap_or(1);
     let mut part = |sign: &str, names: &[String], verb: &str| {
         if names.is_empty() {
             return;
         }
-        let line = format!("{sign} {:>4} {verb:<9}  {}", names.len(), escape(&ranges(names)));
+        let line = format!("{sign} {:>wide$} {verb:<9}  {}", names.len(), escape(&ranges(names)));
         let line = match sign {
             "-" => pen.red(&line),
             "~" => pen.yellow(&line),
@@ -30,7 +32,7 @@ pub fn plan(of: &Consequences, base: u64, pen: &Pen) -> String {
     part("~", &of.replaces, "replaced");
     part("+", &of.creates, "created");
     if of.keeps > 0 {
-        text.push_str(&format!("  = {:>4} {:<9}\n", of.keeps, "untouched"));
+        text.push_str(&format!("  = {:>wide$} untouched\n", of.keeps));
     }
     text
 }
@@ -98,5 +100,15 @@ mod tests {
         assert_eq!(ranges(&names(&["web-0", "web-1", "web-2", "web-4", "db-5", "x"])), "web-0 … web-2, web-4, db-5, x");
         assert_eq!(ranges(&names(&["a-1", "a-2"])), "a-1, a-2");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn counts_are_as_wide_as_the_widest() {
+        let names = |count: u32| (0..count).map(|at| format!("web-{at}")).collect::<Vec<_>>();
+        let of = Consequences { creates: names(1), keeps: 3, generation: 2, ..Consequences::default() };
+        let text = plan(&of, 1, &Pen::plain(0));
+        assert_eq!(text, "generation 1 → 2\n  + 1 created    web-0\n  = 3 untouched\n");
+        let text = plan(&Consequences { keeps: 120, ..of }, 1, &Pen::plain(0));
+        assert!(text.contains("  +   1 created    web-0\n  = 120 untouched\n"), "{text}");
     }
 }

@@ -51,11 +51,16 @@ pub fn lines(status: &Status, groups: &[String], most: usize, pen: &Pen) -> Stri
 
 /// Ready, desired, and nothing holds it: needs no look.
 fn is_settled(node: &Node) -> bool {
-    node.ready && node.desired && !node.deleting && node.held.is_none()
+    node.ready && node.desired && !node.deleting && node.held.is_none() && node.error.is_none()
 }
 
 fn is_bad(node: &Node) -> bool {
-    node.held.is_some() || node.stage == "failed" || (node.failures > 0 && !node.ready)
+    node.held.is_some() || node.stage == "failed" || (node.failures > 0 && !node.ready) || is_doubtful(node)
+}
+
+/// Counts as ready, and something is wrong with it all the same: its resource was not shown at the start, say.
+fn is_doubtful(node: &Node) -> bool {
+    node.ready && !node.deleting && node.error.is_some()
 }
 
 /// What is above the table.
@@ -77,6 +82,13 @@ fn head(status: &Status, pen: &Pen) -> String {
     if let Some(failure) = &decider.failure {
         let name = format!("{} {} fails: {failure}", decider.name, decider.version);
         pen.field(&mut text, "decider", &name);
+    }
+    let doubtful: Vec<&Node> = status.nodes.iter().filter(|node| is_doubtful(node)).collect();
+    if let Some(first) = doubtful.first() {
+        let number = counted(doubtful.len() as u64, "node");
+        let (count, has) = if doubtful.len() == 1 { ("counts", "has") } else { ("count", "have") };
+        let line = format!("{number} {count} as ready and {has} an error: {}: {}", first.node, why(first));
+        pen.field(&mut text, "in doubt", &line);
     }
     for pause in &status.pauses {
         pen.field(&mut text, "paused", &pause_line(pause, pen.now_ms));
@@ -188,8 +200,13 @@ pub fn why(node: &Node) -> String {
     if !node.desired && node.held.is_none() {
         parts.push("not wanted any more".into());
     }
-    if let Some(error) = node.error.as_ref().filter(|_| !node.ready || node.deleting) {
+    if let Some(error) = &node.error {
         parts.push(match node.failures {
+            // Nothing follows from it by itself.
+            _ if is_doubtful(node) && !error.contains("`homeostat kill") => {
+                format!("{error}; `homeostat kill {}` replaces it", node.node)
+            }
+            _ if is_doubtful(node) => error.clone(),
             0 | 1 => error.clone(),
             failures => format!("failed {failures} times in a row, last: {error}"),
         });

@@ -45,8 +45,7 @@ fn a_status_says_what_holds_the_fleet_up() {
     assert_eq!(lines[0], "demo  generation 1  0/11 ready  not converged");
     assert!(lines[1].starts_with("  why           web-0 is"), "{}", ran.out);
     for part in [
-        "nothing is destroyed in group db, by an operator for 1m",
-        "`homeostat resume db --only destroy` ends it",
+        "  paused        destroy of db, by an operator, for 1m; `homeostat resume db --only destroy` ends it",
         "2 are there that nobody asked for: `homeostat orphans` lists them",
         "worker-1 a1, failed 2 times, next try in ",
         "NODE      ATTEMPT  STAGE",
@@ -79,9 +78,7 @@ fn one_node_is_described_and_explained() {
         assert!(described.contains(part), "{part:?} is not in\n{described}");
     }
     let explained = daemon.ask(&["explain", "web-1"]).out;
-    for part in
-        ["web-1 (attempt ", "  rule          R", "  ends with     ", "  at latest     in ", "* what the rule asks for"]
-    {
+    for part in ["web-1 ", "  rule          R", "  ends with     ", "  at latest     in ", "* what the rule asks for"] {
         assert!(explained.contains(part), "{part:?} is not in\n{explained}");
     }
     let none = daemon.ask(&["explain", "web-77"]);

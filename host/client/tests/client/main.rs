@@ -1,5 +1,5 @@
 //! The verbs as an operator meets them, against a daemon that is not there, and against what is no daemon.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::new_without_default, missing_docs)]
 
 #[path = "../../../api/examples/fake/mod.rs"]
 mod fake;

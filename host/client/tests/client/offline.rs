@@ -40,9 +40,29 @@ fn the_doctor_looks_at_what_a_daemon_left() {
     assert!(lock == "warning" && words.contains(&format!("process {}", std::process::id())), "{words}");
     assert_eq!((verdict(&found, "key").0, verdict(&found, "store").0), ("ok", "ok"));
     drop(held);
-    assert_eq!(verdict(&verdicts(base), "lock").0, "ok");
+    let found = verdicts(base);
+    assert_eq!(verdict(&found, "lock").0, "ok");
+    assert!(verdict(&found, "state directory").1.contains(" MiB free"), "{found:?}");
+    assert_eq!(verdict(&found, "decider, backends, clock").0, "warning");
+    let words = operate(&["doctor", "--state", base], "").out;
+    assert!(!words.contains("homeostat doctor"), "it is the doctor that says so: {words}");
 
     let run = folder.path().join("demo");
+    // Another key than the one that the database knows.
+    let key = std::fs::read(run.join("key")).unwrap();
+    std::fs::write(run.join("key"), [7; 32]).unwrap();
+    let found = verdicts(base);
+    assert_eq!((verdict(&found, "key").0, verdict(&found, "store").0), ("ok", "bad"), "{found:?}");
+    std::fs::write(run.join("key"), &key).unwrap();
+    assert_eq!(verdict(&verdicts(base), "store").0, "ok");
+    // A database that can be opened and read, with one byte of a record changed.
+    let whole = std::fs::read(run.join("state.db")).unwrap();
+    let at = whole.windows(15).rposition(|bytes| bytes == b"key-fingerprint").unwrap() + 20;
+    let mut flipped = whole.clone();
+    flipped[at] ^= 1;
+    std::fs::write(run.join("state.db"), flipped).unwrap();
+    assert_eq!(verdict(&verdicts(base), "store").0, "bad");
+
     std::fs::set_permissions(run.join("key"), PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::write(run.join("state.db"), "not a database at all, but long enough to be looked at").unwrap();
     let found = verdicts(base);
@@ -91,7 +111,8 @@ fn a_snapshot_goes_out_for_its_owner_only_and_comes_in_where_nothing_is() {
     let path = file.to_str().unwrap();
     assert_eq!(daemon.ask(&["snapshot", "export", path]).code, 0);
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(daemon.ask(&["snapshot", "export", path]).code, 1, "it is there already");
+    let ran = daemon.ask(&["snapshot", "export", path]);
+    assert!(ran.code == 1 && ran.err.contains("choose another name"), "{}", ran.err);
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().to_str().unwrap();
     let ran = operate(&["snapshot", "import", path, "--state", base], "");

@@ -73,10 +73,17 @@ fn orphans_pauses_and_mistakes() {
     assert_eq!(daemon.ask(&["destroy", "--orphan", "process/proc-4711"]).code, 2);
     assert_eq!(daemon.ask_person(&["destroy", "--orphan", "process/proc-4711"], "y\n").code, 0);
     assert_eq!(daemon.ask(&["adopt", "process/none"]).code, 1);
-    assert_eq!(daemon.ask(&["pause", "web", "--only", "create"]).code, 0);
+    let ran = daemon.ask(&["pause", "web", "--only", "create"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "paused: creates in group web\n"), "{}", ran.err);
     let status = daemon.ask(&["status"]).out;
-    assert!(status.contains("nothing is created in group web"), "{status}");
-    assert_eq!(daemon.ask(&["resume", "web", "--only", "create"]).code, 0);
+    assert!(status.contains("create of web, by an operator, for "), "{status}");
+    let ran = daemon.ask(&["resume", "web", "--only", "create"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "resumed: creates in group web; what was held goes on\n"),
+        "{}",
+        ran.err
+    );
     for args in [
         &["destroy"][..],
         &["destroy", "web", "--orphan", "a/b"],

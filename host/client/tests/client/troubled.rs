@@ -106,6 +106,10 @@ fn nobody_there_is_exit_code_4_with_what_to_do() {
         assert!(ran.code == 2 && ran.err.contains("--address"), "{address}: {}", ran.err);
     }
     assert_eq!(operate(&["status", "--address", "http://127.0.0.1:1"], "").code, 4);
+    // A variable that is empty is one that is not set.
+    assert_eq!(operate(&["status", "--state", "", "--address", "http://127.0.0.1:1"], "").code, 4);
+    let base = |given| client::state_base(given).map_err(|error| error.to_string());
+    assert_eq!(base(Some(std::path::Path::new(""))), base(None));
 }
 
 #[test]
@@ -129,12 +133,19 @@ fn what_is_no_daemon_is_told_from_one() {
         answer("200 OK", "application/json", "{}"),
         answer("200 OK", "application/json", "[1"),
         answer("302 Found", "text/html", ""),
+        answer("404 Not Found", "text/html", "nothing here"),
         huge,
     ] {
         let ran = Stand::new(vec![garbage]).ask(&["status"]);
         assert!(ran.code == 1 && ran.err.contains("does not answer as a daemon"), "{} {}", ran.code, ran.err);
         assert_eq!(ran.out, "");
+        assert!(ran.err.contains("homeostat daemon listens there"), "{}", ran.err);
     }
+    // What was turned away with a page was not passed on: it is not asked again, and nothing is in doubt.
+    let stand = Stand::new(vec![answer("404 Not Found", "text/html", "nothing here")]);
+    let ran = stand.ask(&["add-node", "web"]);
+    assert!(ran.code == 1 && ran.err.contains(&stand.socket()) && ran.err.contains("status 404"), "{}", ran.err);
+    assert_eq!(stand.requests.try_iter().count(), 1);
 }
 
 #[test]
@@ -153,6 +164,16 @@ fn refusals_end_as_their_kind() {
         let ran = Stand::new(vec![problem(status, kind, "why so")]).ask(&["status"]);
         assert!(ran.code == code && ran.err.contains(part), "{status} {kind}: {} {}", ran.code, ran.err);
     }
+    // Each conflict with what fits it.
+    let taken = "the id \"abc1\" was used for another command, at 2026-11-30T00:00:00.000Z";
+    let ran = Stand::new(vec![problem(409, "conflict", taken)]).ask(&["add-node", "web", "--id", "abc1"]);
+    assert!(ran.code == 1 && ran.err.contains("another --id") && !ran.err.contains("then repeat"), "{}", ran.err);
+    let other = "nothing to resume for web (create); paused: destroy, by an operator; `homeostat resume` ends it";
+    let ran = Stand::new(vec![problem(409, "conflict", other)]).ask(&["resume", "web"]);
+    assert!(ran.code == 1 && ran.err.contains(other) && !ran.err.contains("then repeat"), "{}", ran.err);
+    let nothing = "nothing to resume for the whole run (all); nothing is paused";
+    let ran = Stand::new(vec![problem(409, "conflict", nothing)]).ask(&["resume"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "nothing is paused\n"), "{}", ran.err);
     // A proxy's words are not ours.
     let ran = Stand::new(vec![answer("502 Bad Gateway", "text/html", "<h1>\x1b[31m")]).ask(&["status"]);
     assert!(ran.code == 1 && ran.err.contains("status 502") && !ran.err.contains('\x1b'), "{}", ran.err);
@@ -187,4 +208,11 @@ fn a_command_without_an_answer_is_asked_for_again_under_its_id() {
         ran.err
     );
     assert_eq!(stand.requests.try_iter().count(), 4);
+
+    // A daemon that ends may have carried it out, and not be able to say so.
+    let ended = || problem(503, "unavailable", "the host has ended: disk full");
+    for answers in [vec![ended(), ended(), ended(), ended()], vec![ended()]] {
+        let ran = Stand::new(answers).ask(&["add-node", "web", "--id", "mine"]);
+        assert!(ran.code == 4 && ran.err.contains("is not known") && ran.err.contains("--id mine"), "{}", ran.err);
+    }
 }

@@ -44,7 +44,7 @@ fn fleet() -> Status {
             only: "create".into(),
             by: "creates-per-hour".into(),
             since_ms: 400_000,
-            reason: "30 of 30".into(),
+            reason: "create, by the guard creates-per-hour (31 of 30)".into(),
             resume: "homeostat resume --only create".into(),
         }],
         ..Status::default()
@@ -56,7 +56,7 @@ fn a_status_in_full() {
     assert_eq!(status_lines(&fleet(), &[], 40, &Pen::plain(1_000_000)), "\
 demo  generation 4  1/4 ready  not converged
   why           web-1 waits for the join probe, and 2 more are not ready
-  paused        nothing is created, by the guard creates-per-hour for 10m: 30 of 30; `homeostat resume --only create` ends it
+  paused        create, by the guard creates-per-hour (31 of 30), for 10m; `homeostat resume --only create` ends it
 
 NODE   ATTEMPT  STAGE              READY  NEXT    WHY
 web-0  a1       dormant            yes            10.0.0.1:80
@@ -90,6 +90,28 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn a_ready_node_that_was_not_shown_stands_out() {
+    let mut status = fleet();
+    status.converged = true;
+    let error = "process did not show it at the start; `homeostat kill web-0` replaces it";
+    status.nodes[0].error = Some(error.into());
+    let text = status_lines(&status, &[], 40, &Pen::plain(1_000_000));
+    assert!(
+        text.contains(&format!("  in doubt      1 node counts as ready and has an error: web-0: {error}\n")),
+        "{text}"
+    );
+    assert!(text.contains(&format!("web-0  a1       dormant            yes            {error}\n")), "{text}");
+    // Also where there are too many to list.
+    let text = status_lines(&status, &[], 3, &Pen::plain(1_000_000));
+    assert!(text.contains("\nweb-0  a1 "), "{text}");
+    status.nodes[0].error = Some("lookup: gone".into());
+    assert_eq!(why(&status.nodes[0]), "lookup: gone; `homeostat kill web-0` replaces it");
+    // An endpoint that was known is no answer to what went wrong, and one that works is all there is to say.
+    status.nodes[0].error = None;
+    assert_eq!(why(&status.nodes[0]), "10.0.0.1:80");
+}
+
+#[test]
 fn why_is_one_line() {
     let mut node = Node { ready: true, desired: true, ..Node::default() };
     assert_eq!(why(&node), "");
@@ -107,7 +129,7 @@ fn an_explanation_in_full() {
         node: "web-1".into(),
         attempt: Some(12),
         now_ms: 1_000_000,
-        summary: "its join probe has not passed yet; it is given up in 41s".into(),
+        summary: "web-1 is at bootstrap-running (attempt 12); waits for the join probe, 41s at most".into(),
         rule: Some(RuleRow {
             id: "R15".into(),
             reason: "bootstrap running: awaiting observations".into(),
@@ -127,7 +149,7 @@ fn an_explanation_in_full() {
     assert_eq!(
         explanation(&of, &Pen::plain(1_000_000)),
         "\
-web-1 (attempt 12): its join probe has not passed yet; it is given up in 41s
+web-1 is at bootstrap-running (attempt 12); waits for the join probe, 41s at most
 
   rule          R15 → hold (10s ago)
                 bootstrap running: awaiting observations

@@ -31,7 +31,7 @@ pub struct UpArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Where leases live, in a folder for each run [default: $XDG_STATE_HOME/homeostat].
-    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_parser = client::state_dir(), value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
     /// End as soon as the fleet has converged (0), or when the time is over (3).
     #[arg(long)]
@@ -257,7 +257,7 @@ pub(super) fn raise_open_files() -> Option<u64> {
 
 /// The state directory: as given, or the XDG one.
 pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let dir = match given {
+    let dir = match given.filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => dir.to_path_buf(),
         None => {
             let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -74,7 +74,7 @@ impl SqliteStore {
         let mut store = SqliteStore { db, path, place, batch, witness, poisoned: None, hook: Hook::at_opening(), dir };
         store.check_ends()?;
         if let Some(seen) = seen {
-            store.check_witness(seen)?;
+            seen.check(store.place, &store.path, |seq| store.chain(seq))?;
         }
         store.check_chain()?;
         store.witness.write(store.place.seen())?;
@@ -211,24 +211,6 @@ impl SqliteStore {
             Some(line) if line.after() == head => Ok(()),
             _ => broken(to),
         }
-    }
-
-    fn check_witness(&self, seen: witness::Seen) -> Result<(), StoreError> {
-        let (place, witness) = (self.place, self.dir.path().join(witness::FILE));
-        if seen.commits > place.commits || seen.head.next_seq > place.head.next_seq {
-            let (found, acknowledged) = (place.head.next_seq, seen.head.next_seq);
-            return Err(StoreError::Behind { path: self.path.clone(), witness, found, acknowledged });
-        }
-        let was = match seen.commits == place.commits {
-            true => Some(place.head),
-            false if seen.head.next_seq < place.first.next_seq => None,
-            false => Some(self.chain(seen.head.next_seq)?),
-        };
-        if was.is_some_and(|was| was != seen.head) {
-            let reason = format!("its history is another one than {} saw", witness.display());
-            return Err(StoreError::Corrupt { path: self.path.clone(), reason });
-        }
-        Ok(())
     }
 
     fn line(&self, seq: u64) -> Result<Option<EncodedLine>, StoreError> {

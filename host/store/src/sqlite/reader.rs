@@ -6,11 +6,13 @@ use journal::{Chain, Damage};
 use rusqlite::Connection;
 
 use super::rows::{self, Place};
+use super::witness::Witness;
 use super::{FILE, row_error, schema};
 use crate::command::Command;
 use crate::error::StoreError;
 use crate::fault::sqlite;
-use crate::records::RecordSource;
+use crate::records::{RecordSource, records};
+use crate::secret;
 
 /// What one page of lines may have, its last line apart.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -77,6 +79,40 @@ impl SqliteReader {
             Some(line) => Ok(line.before()),
             None => Err(self.damaged(Damage::Missing { expected: seq, found: seq + 1 })),
         }
+    }
+
+    /// Looks at everything that a start looks at, and at the indices: each page, each row, the whole chain, what the file
+    /// `head` saw, and whose key it is. Takes as long as reading the file; nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn verify(&mut self) -> Result<(), StoreError> {
+        // It is written after each commit: what it says now, the database says from here on.
+        let folder = self.path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let seen = Witness::read(&folder)?;
+        self.refresh()?;
+        schema::check_pages(&self.db, &self.path, true)?;
+        let read = |error| row_error("read", &self.path, error);
+        let Place { first, head, .. } = self.place;
+        let expected = head.next_seq.checked_sub(1).filter(|last| *last >= first.next_seq);
+        if rows::bounds(&self.db).map_err(read)? != expected.map(|last| (first.next_seq, last)) {
+            let reason =
+                format!("it has other records than {} to {}, which it says it has", first.next_seq, head.next_seq);
+            return Err(StoreError::Corrupt { path: self.path.clone(), reason });
+        }
+        rows::snapshot(&self.db).map_err(read)?;
+        rows::each_command(&self.db, drop).map_err(read)?;
+        rows::check_values(&self.db).map_err(read)?;
+        if let Some(known) = rows::value(&self.db, secret::FINGERPRINT).map_err(read)? {
+            secret::Secret::look(&folder)?.belongs(&folder, &known)?;
+        }
+        if let Some(seen) = seen {
+            seen.check(self.place, &self.path, |seq| SqliteReader::chain_at(&*self, seq))?;
+        }
+        let mut records = records(self, first.next_seq)?;
+        while records.next_line()?.is_some() {}
+        Ok(())
     }
 
     /// The command of this id.

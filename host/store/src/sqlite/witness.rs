@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use journal::{Chain, Hash};
 
+use super::rows::Place;
 use crate::dir::{check_file, is_there};
 use crate::error::StoreError;
 use crate::fault::io;
@@ -26,6 +27,33 @@ pub(crate) struct Seen {
     pub commits: u64,
     /// Where the journal stood.
     pub head: Chain,
+}
+
+impl Seen {
+    /// Whether the database stands where it was acknowledged to stand, or went on from there. `chain_at` says where its
+    /// journal stood before a record.
+    pub fn check(
+        self,
+        place: Place,
+        path: &Path,
+        chain_at: impl FnOnce(u64) -> Result<Chain, StoreError>,
+    ) -> Result<(), StoreError> {
+        let witness = path.with_file_name(FILE);
+        if self.commits > place.commits || self.head.next_seq > place.head.next_seq {
+            let (found, acknowledged) = (place.head.next_seq, self.head.next_seq);
+            return Err(StoreError::Behind { path: path.into(), witness, found, acknowledged });
+        }
+        let was = match self.commits == place.commits {
+            true => Some(place.head),
+            false if self.head.next_seq < place.first.next_seq => None,
+            false => Some(chain_at(self.head.next_seq)?),
+        };
+        if was.is_some_and(|was| was != self.head) {
+            let reason = format!("its history is another one than {} saw", witness.display());
+            return Err(StoreError::Corrupt { path: path.into(), reason });
+        }
+        Ok(())
+    }
 }
 
 /// The open file.
