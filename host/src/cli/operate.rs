@@ -79,11 +79,13 @@ impl Program for Whole {
             Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
         let held = StateDir::open(folder).map_err(failed)?;
         let at = Chain { next_seq: export.next_seq, last };
-        let declared = export
-            .declared
-            .as_ref()
-            .map(|digits| Hash::from_hex(digits.as_bytes()).ok_or_else(|| wrong(format!("{digits:?} is no hash"))));
-        let declared = declared.transpose()?;
+        let declared = match &export.declared {
+            Some(digits) => match Hash::from_hex(digits.as_bytes()) {
+                Some(hash) => Some(hash),
+                None => return Err(wrong(format!("{digits:?} is no hash")).into()),
+            },
+            None => None,
+        };
         let mut store = SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;
         if let Some(declared) = declared {
             store.put_meta(DECLARED, declared.as_bytes()).and_then(|()| store.sync()).map_err(failed)?;

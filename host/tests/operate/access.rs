@@ -24,7 +24,7 @@ fn get(address: &str, path: &str, head: &str) -> String {
 fn the_address_asks_for_the_token_and_nobody_is_told_a_secret() {
     let secret = web(2).replace("[group.join]", &format!("env = {{ PASSWORD = \"{PASSWORD}\" }}\n[group.join]"));
     let place = Place::with(&secret);
-    let mut up = daemon(&place, &["--listen", "127.0.0.1:0"]);
+    let up = daemon(&place, &["--listen", "127.0.0.1:0"]);
     up.converged(0);
     let status = ask(&place, &["status"]).ok();
     let url = status["listens"][0].as_str().unwrap().to_owned();
@@ -100,7 +100,7 @@ fn the_address_asks_for_the_token_and_nobody_is_told_a_secret() {
 #[test]
 fn the_socket_is_its_owners_alone() {
     let place = Place::with(&web(1));
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     let socket = place.state().join("demo/api.sock");
     assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -117,7 +117,7 @@ fn the_socket_is_its_owners_alone() {
 #[test]
 fn a_hundred_watchers_one_of_them_stopped_hold_nobody_up() {
     let place = Place::with(&web(4));
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     let socket = place.state().join("demo/api.sock");
     let pace = |up: &crate::fixture::Up| {

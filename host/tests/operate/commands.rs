@@ -8,7 +8,7 @@ use crate::lab::{ask, daemon, kill, nodes, over, web};
 #[test]
 fn every_answer_has_its_schema() {
     let place = Place::with(&web(2));
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     let file = place.file();
     let file = file.to_str().unwrap();
@@ -105,7 +105,7 @@ fn an_id_acts_once_before_and_after_a_crash() {
 #[test]
 fn the_life_of_a_fleet_by_orders() {
     let place = Place::with(&web(3));
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     let before = place.pids();
     // Killed: another attempt takes its place, and nobody else notices.

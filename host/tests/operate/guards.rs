@@ -10,7 +10,7 @@ fn guarded(count: u32) -> String {
 #[test]
 fn a_guard_refuses_a_command_and_holds_an_edit() {
     let place = Place::with(&guarded(5));
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     for args in [&["scale", "web=1", "--yes"][..], &["destroy", "web", "--yes"], &["scale", "web=9", "--yes"]] {
         let refused = ask(&place, args);

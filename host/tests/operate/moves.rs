@@ -34,7 +34,7 @@ fn an_exported_state_is_imported_and_gone_on_with() {
     }
     let imported = import(&place);
     assert_eq!(imported.code, 0, "{}{}", imported.out, imported.err);
-    let mut up = daemon(&place, &[]);
+    let up = daemon(&place, &[]);
     up.converged(0);
     assert_eq!((place.pids(), nodes(&place)), (pids, attempts), "it knows each node again");
     over(&place, up);
