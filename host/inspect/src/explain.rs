@@ -5,6 +5,7 @@ use decider::facts::Facts;
 use decider::ladder::first_match;
 use decider::{HoldKind, NodeRow};
 use engine::driver::Driver;
+use engine::pause::HeldBy;
 use engine::state::{Decision, Slot};
 use engine::view::NodeView;
 use step::table::{conditions, is_ladder};
@@ -87,8 +88,15 @@ fn ends(view: &NodeView, decision: Option<&Decision>) -> String {
 /// What a person can do, if anything.
 fn next_step(slot: &Slot, view: &NodeView, decision: Option<&Decision>) -> String {
     let name = &view.node;
-    if view.held.is_some() {
-        return "`homeostat status` shows what is held, by whom, and the command that lets it go on".into();
+    if let Some(held) = slot.held.as_ref().filter(|_| view.held.is_some()) {
+        return match &held.by {
+            HeldBy::Pause(pause) => format!("`{}` lets it go on", pause.resume()),
+            HeldBy::LiveResources { .. } => {
+                "raise `live-resources` under [guards] in the fleet file, or ask for fewer nodes; else it goes on when one goes"
+                    .into()
+            }
+            HeldBy::Twin => "nothing: it goes on when the other one is gone".into(),
+        };
     }
     if view.decider_fails {
         return "`homeostat doctor` says how the decider fails; use another one, or change what it is asked about"

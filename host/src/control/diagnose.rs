@@ -165,6 +165,13 @@ fn fleet(desk: &Desk) -> Check {
         let text = format!("{} orphans", status.orphans.len());
         return check("fleet", Verdict::Warning, text, "`homeostat orphans` lists them; adopt or destroy each");
     }
+    // One that is ready and has an error was not shown by its provider when the daemon started.
+    let doubtful: Vec<_> = status.nodes.iter().filter(|node| node.ready && node.error.is_some()).collect();
+    if let Some(first) = doubtful.first() {
+        let error = first.error.as_deref().unwrap_or_default();
+        let text = format!("{} of the ready nodes may be gone: {}: {error}", doubtful.len(), first.node);
+        return check("fleet", Verdict::Warning, text, &format!("`homeostat kill {}` replaces it", first.node));
+    }
     match status.converged {
         true => check("fleet", Verdict::Ok, format!("converged, generation {}", status.generation), ""),
         false => check("fleet", Verdict::Warning, status.reason.clone(), "`homeostat status`"),
