@@ -10,6 +10,6 @@ if [ "$(id -u)" != 0 ]; then root=(sudo -n); fi
 echo "setup: apt-get install chromium"
 if command -v apt-get >/dev/null 2>&1 &&
     "${root[@]}" apt-get update -qq >/dev/null 2>&1 &&
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1
 then exit 0; fi
 echo "setup: no browser could be installed: the dashboard's tests will say how to go on without one" >&2
