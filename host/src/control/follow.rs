@@ -5,17 +5,15 @@ use api::wire::What;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Desk;
-use crate::clock::Clock;
 use crate::runtime::HostEvent;
 
 /// Until the host ends.
 pub(super) async fn follow(desk: Desk) {
     let mut views = desk.host.watch();
     let mut events = desk.host.events();
-    let clock = Clock::system();
     for said in desk.host.opening() {
         let (level, text) = crate::view::notice(said);
-        desk.feed.say(clock.now_ms(), What::Notice { level: level.into(), text });
+        desk.feed.say(desk.host.now_ms(), What::Notice { level: level.into(), text });
     }
     loop {
         tokio::select! {
@@ -28,11 +26,11 @@ pub(super) async fn follow(desk: Desk) {
             }
             event = events.recv() => match event {
                 Ok(event) => if let Some((level, text)) = words(&event) {
-                    desk.feed.say(clock.now_ms(), What::Notice { level: level.into(), text });
+                    desk.feed.say(desk.host.now_ms(), What::Notice { level: level.into(), text });
                 },
                 Err(RecvError::Lagged(missed)) => {
                     let text = format!("{missed} notices were not told: too many came at once");
-                    desk.feed.say(clock.now_ms(), What::Notice { level: "warning".into(), text });
+                    desk.feed.say(desk.host.now_ms(), What::Notice { level: "warning".into(), text });
                 }
                 Err(RecvError::Closed) => return,
             }
