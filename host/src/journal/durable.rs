@@ -115,6 +115,17 @@ impl Durable {
         Ok(())
     }
 
+    /// Keeps a record that folds nothing; durable with the next sync.
+    pub(crate) fn note(&mut self, entry: Entry, at_ms: Millis) -> Result<(), JournalError> {
+        self.dirty = true;
+        self.take(at_ms, entry)
+    }
+
+    /// Looks into the store, which nobody else may write.
+    pub(crate) fn look<T>(&mut self, look: impl FnOnce(&mut dyn Store) -> T) -> T {
+        look(&mut *self.store)
+    }
+
     /// Takes a command with its result, which goes to the disk together with what the command does; or finds that its id was
     /// used before.
     pub(crate) fn command(

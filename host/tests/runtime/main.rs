@@ -9,3 +9,4 @@ mod ending;
 mod faults;
 mod fleet;
 mod seeds;
+mod swaps;
