@@ -15,6 +15,7 @@
 mod admission;
 mod call;
 mod config;
+mod contract;
 mod description;
 mod error;
 mod failure;
@@ -28,6 +29,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use contract::Contract;
 pub use error::LoadError;
 pub use failure::GuestFailure;
 pub use limits::Limits;
