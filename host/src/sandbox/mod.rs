@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use cache::{Cache, CacheUse};
 pub use error::LoadError;
 pub use failure::GuestFailure;
-pub use limits::Limits;
+pub use limits::{Limit, LimitError, Limits};
 pub use loaded::{Inspection, LoadedDecider, digest};
 pub use thread::DeciderThread;
 
@@ -53,13 +53,10 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`LoadError::Setup`] when the limits cannot work on this machine.
+    /// [`LoadError::Limits`] when one is out of its range, [`LoadError::Setup`] when they cannot work on this machine.
     pub fn new(limits: Limits) -> Result<Sandbox, LoadError> {
         let setup = |reason: String| LoadError::Setup { reason };
-        if limits.native_stack_bytes > Limits::MAX_NATIVE_STACK_BYTES {
-            let (found, most) = (limits.native_stack_bytes, Limits::MAX_NATIVE_STACK_BYTES);
-            return Err(setup(format!("native-stack-bytes: {found} is over {most}, which every thread has")));
-        }
+        limits.check()?;
         let engine = config::engine(&limits).map_err(|error| setup(format!("{error:#}")))?;
         let ticker = config::Ticker::start(&engine, limits.wall_clock_ms).map_err(|error| setup(error.to_string()))?;
         Ok(Sandbox { engine, limits: Arc::new(limits), ticker: Arc::new(ticker), cache: None })

@@ -227,7 +227,7 @@ fn collecting_keeps_what_is_named_and_what_is_not_its_own() {
 #[test]
 fn what_is_refused_is_not_kept() {
     let shelf = shelf();
-    let limits = Limits { fuel_base: 0, fuel_per_node: 0, ..Limits::default() };
+    let limits = Limits { fuel_base: 1, fuel_per_node: 0, ..Limits::default() };
     let strict = Sandbox::with_cache(limits, Cache::open(shelf.dir.path().join("other"), KEY)).unwrap();
     assert!(strict.built_in().is_err());
     assert_eq!(strict.cache().unwrap().usage().entries, 0);
