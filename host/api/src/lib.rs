@@ -5,6 +5,7 @@ mod access;
 mod asked;
 pub mod control;
 pub mod dashboard;
+mod deciders;
 mod limits;
 pub mod metrics;
 mod openapi;

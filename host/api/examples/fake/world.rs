@@ -78,7 +78,7 @@ impl World {
                 name: "built-in".into(),
                 version: "0.1.0".into(),
                 contract: "1.0.0".into(),
-                failure: None,
+                ..DeciderStatus::default()
             },
             groups: options.groups.iter().map(|(id, count)| group(id, *count)).collect(),
             orphans: vec![

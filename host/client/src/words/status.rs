@@ -3,6 +3,7 @@
 use api::wire::{Node, Orphan, Pause, Status};
 use step::text::{counted, escape, lasting};
 
+use super::{decider_fields, swap_line, swap_word};
 use super::table::{Table, Tint};
 use super::text::{Pen, ago, until};
 
@@ -78,10 +79,9 @@ fn head(status: &Status, pen: &Pen) -> String {
     if !status.converged {
         pen.field(&mut text, "why", &status.reason);
     }
-    let decider = &status.decider;
-    if let Some(failure) = &decider.failure {
-        let name = format!("{} {} fails: {failure}", decider.name, decider.version);
-        pen.field(&mut text, "decider", &name);
+    decider_fields(&mut text, &status.decider, pen);
+    for swap in status.swaps.iter().filter(|swap| swap.ended_ms.is_none()) {
+        pen.field(&mut text, swap_word(swap), &swap_line(swap));
     }
     let doubtful: Vec<&Node> = status.nodes.iter().filter(|node| is_doubtful(node)).collect();
     if let Some(first) = doubtful.first() {
