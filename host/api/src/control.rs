@@ -7,9 +7,9 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 
 use crate::wire::{
-    Change, CommandRequest, CommandResult, DeciderDetail, DeciderName, DeciderRequest, DeciderResult, Deciders, Decisions,
-    Diagnosis, Explanation, Export, History, HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
-    SwapDetail, Swaps, Uploaded,
+    Change, CommandRequest, CommandResult, DeciderDetail, DeciderName, DeciderRequest, DeciderResult, Deciders,
+    Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest,
+    Status, SwapDetail, Swaps, Uploaded,
 };
 
 /// Whoever keeps the fleet. Reads are cheap, or bounded and off the loop; nothing here may wait for a slow reader.

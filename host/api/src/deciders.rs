@@ -49,7 +49,8 @@ pub(crate) async fn upload(State(shared): Here, headers: HeaderMap, body: Body) 
 
 pub(crate) async fn one(State(shared): Here, name: Result<Path<String>, PathRejection>) -> Answered {
     let Path(name) = name.map_err(|error| Fault::malformed(format!("the path: {}", error.body_text())))?;
-    let name = name.parse::<DeciderName>().map_err(|why| Fault::not_found(format!("there is no such decider: {why}")))?;
+    let name =
+        name.parse::<DeciderName>().map_err(|why| Fault::not_found(format!("there is no such decider: {why}")))?;
     answer(&shared, shared.control.decider(name)).await
 }
 

@@ -17,6 +17,7 @@ mod watch;
 pub mod wire;
 
 pub use access::Tokens;
+pub use bytes::Bytes;
 pub use control::{Control, Refusal};
 pub use limits::{Limits, Rate};
 pub use openapi::document;

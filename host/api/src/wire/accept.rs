@@ -100,7 +100,8 @@ impl FromStr for FailedNodes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok());
+        let number =
+            |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok());
         let found = match text.strip_suffix('%') {
             Some(percent) => number(percent).flatten().filter(|n| (1..=100).contains(n)).map(FailedNodes::Percent),
             None => number(text).flatten().filter(|n| *n > 0).map(FailedNodes::Nodes),

@@ -14,7 +14,7 @@ pub use accept::{Accept, DeciderName, FailedNodes, short};
 pub use command::{Command, CommandRequest, CommandResult, Consequences, Difference, Only, Plan, PlanRequest};
 pub use decider::{
     DeciderCommand, DeciderDetail, DeciderEntry, DeciderRef, DeciderRequest, DeciderResult, DeciderRule, DeciderStatus,
-    Deciders, Quarantine, RolledBack, InForce, Uploaded, Watching,
+    Deciders, InForce, Quarantine, RolledBack, Uploaded, Watching,
 };
 pub use event::{
     Change, Decided, Decisions, FieldChange, History, HistoryItem, HistoryQuery, LogLine, Logs, LogsQuery, What,
@@ -23,7 +23,7 @@ pub use health::{Check, Diagnosis, Export, Problem, Verdict};
 pub use node::{Explanation, Fact, NodeDetail, Operation, RuleRow, TemplateView};
 pub use status::{GroupStatus, Node, Orphan, Pause, Reaping, Status};
 pub use swap::{
-    Direction, Divergence, DivergenceExample, Report, StageName, StageState, Step, Swap, SwapDetail, SwapKind, SwapRefusal,
-    SwapStage, SwapTerms, SwapVerdict, Swaps, SwapsQuery, Tally, ExampleDecision,
+    Direction, Divergence, DivergenceExample, ExampleDecision, Report, StageName, StageState, Step, Swap, SwapDetail,
+    SwapKind, SwapRefusal, SwapStage, SwapTerms, SwapVerdict, Swaps, SwapsQuery, Tally,
 };
 pub use watch::{DecisionsQuery, End, Relist, WatchQuery};

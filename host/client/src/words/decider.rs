@@ -154,8 +154,7 @@ pub(crate) fn decider_fields(text: &mut String, decider: &DeciderStatus, pen: &P
         pen.field(text, "decider", &line);
     }
     if decider.pinned {
-        let line =
-            format!("{} {} is pinned: `homeostat decider unpin` lets others in", decider.name, decider.version);
+        let line = format!("{} {} is pinned: `homeostat decider unpin` lets others in", decider.name, decider.version);
         pen.field(text, "decider", &line);
     }
 }

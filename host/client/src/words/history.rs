@@ -3,8 +3,8 @@
 use api::wire::{Change, Decided, HistoryItem, LogLine, What};
 use step::text::{escape, time_of_day};
 
-use super::{decider_in_force, swap_line, swap_word};
 use super::status::why;
+use super::{decider_in_force, swap_line, swap_word};
 
 /// A record of the journal; with the node's name where the list is about several.
 pub fn history_item(item: &HistoryItem, names: bool) -> String {

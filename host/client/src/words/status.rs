@@ -3,9 +3,9 @@
 use api::wire::{Node, Orphan, Pause, Status};
 use step::text::{counted, escape, lasting};
 
-use super::{decider_fields, swap_line, swap_word};
 use super::table::{Table, Tint};
 use super::text::{Pen, ago, until};
+use super::{decider_fields, swap_line, swap_word};
 
 /// The status. With `groups`, only nodes of these, or these nodes. Where there are more than `most` of them, the groups are
 /// summed up, and only nodes that need a look are listed.

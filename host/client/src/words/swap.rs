@@ -1,13 +1,14 @@
 //! A swap: its stages as they go, what they found, and what would accept it.
 
 use api::wire::{
-    Direction, Divergence, ExampleDecision, Report, StageState, Step, Swap, SwapDetail, SwapKind, SwapStage, SwapVerdict,
-    Tally,
+    Direction, Divergence, ExampleDecision, Report, StageState, Step, Swap, SwapDetail, SwapKind, SwapStage,
+    SwapVerdict, Tally,
 };
 use step::text::{counted, escape, lasting, time_of_day};
 
 use super::decider::{decider_name, extent, passes};
-use super::text::{Pen, until};
+use super::table::{Table, Tint};
+use super::text::{Pen, ago, until};
 
 /// What it is, in a word.
 pub(crate) fn swap_word(swap: &Swap) -> &'static str {
@@ -112,6 +113,34 @@ fn tinted(state: StageState, line: &str, pen: &Pen) -> String {
         StageState::Refused | StageState::Failed => pen.red(line),
         StageState::Waiting | StageState::Skipped | StageState::Cancelled => pen.dim(line),
     }
+}
+
+/// Many, a line each.
+pub fn swaps(all: &[Swap], pen: &Pen) -> String {
+    let mut table = Table::new(&["ID", "ASKED", "WHAT", "CANDIDATE", "VERDICT", "FOUND"]).spare(&[1]);
+    for swap in all {
+        let tint = match swap.verdict {
+            Some(SwapVerdict::Switched) => Tint::Good,
+            Some(SwapVerdict::Refused | SwapVerdict::RolledBack | SwapVerdict::Failed) => Tint::Bad,
+            Some(SwapVerdict::Cancelled | SwapVerdict::Superseded) => Tint::Dim,
+            None => Tint::Busy,
+        };
+        let at = swap.stages.iter().find(|stage| stage.state == StageState::Running);
+        let (verdict, found) = match (swap.verdict, at) {
+            (Some(verdict), _) => (verdict.label(), swap.text.clone()),
+            (None, Some(stage)) => (stage.stage.label(), stage_found(stage)),
+            (None, None) => ("waiting", swap.text.clone()),
+        };
+        table.push_tinted([
+            (swap.id.clone(), None),
+            (ago(swap.asked_ms, pen.now_ms), None),
+            (swap_word(swap).to_owned(), None),
+            (decider_name(&swap.decider), None),
+            (verdict.to_owned(), Some(tint)),
+            (found, None),
+        ]);
+    }
+    table.render(pen)
 }
 
 /// What the stages that compare found.
