@@ -1,8 +1,10 @@
 //! How a host is put together.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::metrics::Metrics;
@@ -28,7 +30,7 @@ use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
-use crate::executor::{Executor, OutputWatcher};
+use crate::executor::{Executor, OutputWatcher, panic_words};
 use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJournal, StateDir};
 use crate::registry::{Document, Ready, Registry};
 use crate::swap::Jobs;
@@ -203,9 +205,17 @@ impl HostBuilder {
         self
     }
 
-    /// Is told every line of output of every node. It must neither block nor panic.
+    /// Is told every line of output of every node. It must not block. If it panics, it is told no more; the host goes on.
     pub fn output_watcher(mut self, watcher: OutputWatcher) -> Self {
-        self.watcher = Some(watcher);
+        let fell = AtomicBool::new(false);
+        self.watcher = Some(Arc::new(move |attempt, line| {
+            let told =
+                !fell.load(Ordering::Relaxed) && catch_unwind(AssertUnwindSafe(|| watcher(attempt, line))).is_err();
+            if told {
+                fell.store(true, Ordering::Relaxed);
+                tracing::error!("the output watcher panicked and is told no more");
+            }
+        }));
         self
     }
 
@@ -304,10 +314,15 @@ impl HostBuilder {
             First::None => {}
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
+        let lives = tokio::spawn(runtime.run());
         tokio::spawn(async move {
-            let ended = runtime.run().await.map(Arc::new).map_err(Arc::new);
+            // The caller's store and journal run in the loop; what they throw ends this host and nothing else.
+            let ended = lives.await.unwrap_or_else(|gone| match panic_words(gone) {
+                Some(words) => Err(HostError::Panicked { what: "the host's loop", words }),
+                None => Err(HostError::Ended("the tokio runtime is going down".into())),
+            });
             // Nobody may be waiting.
-            let _ = outcome_sender.send(Some(ended));
+            let _ = outcome_sender.send(Some(ended.map(Arc::new).map_err(Arc::new)));
         });
         // Whoever starts it sees nodes that are there, or are said to be gone. One backend that hangs keeps nobody for long.
         let all = async {

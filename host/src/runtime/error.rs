@@ -50,6 +50,14 @@ pub enum HostError {
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(DriverError),
+    /// Something of the caller's own panicked: a store, a journal, a closure. With a store or a journal, the host has ended.
+    #[error("{what} panicked: {words}")]
+    Panicked {
+        /// What.
+        what: &'static str,
+        /// Its words.
+        words: String,
+    },
     /// The host is ending, or has ended.
     #[error("the host has ended: {0}")]
     Ended(String),

@@ -1,5 +1,6 @@
 //! What a caller holds of a running host.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::command::Consequences;
@@ -16,6 +17,7 @@ use super::declare::Declaration;
 use super::operate::{CommandReport, Exported, Order, Refused};
 use super::{HostError, HostEvent};
 use crate::clock::Clock;
+use crate::executor::cause_of;
 
 /// How a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,22 +165,26 @@ impl HostHandle {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Looks at the driver between two inputs. The loop waits for it: it has to be quick, and must not panic.
+    /// Looks at the driver between two inputs. The loop waits for it: it has to be quick.
     ///
     /// # Errors
     ///
-    /// [`HostError::Ended`] when the host has ended.
+    /// [`HostError::Ended`] when the host has ended; [`HostError::Panicked`] when `look` panicked, which changes nothing.
     pub async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Driver) -> T + Send + 'static,
     ) -> Result<T, HostError> {
         let (reply, answer) = oneshot::channel();
         // Whoever asked may be gone.
-        let look: Look = Box::new(move |driver| drop(reply.send(look(driver))));
+        let look: Look = Box::new(move |driver| {
+            let seen = catch_unwind(AssertUnwindSafe(|| look(driver)));
+            drop(reply.send(seen.map_err(|cause| cause_of(&*cause))));
+        });
         if self.asks.send(Ask::Look(look)).await.is_err() {
             return Err(self.ended());
         }
-        answer.await.map_err(|_| self.ended())
+        let seen = answer.await.map_err(|_| self.ended())?;
+        seen.map_err(|words| HostError::Panicked { what: "the closure that looked at the driver", words })
     }
 
     /// Answers as soon as the loop gets to it: for whoever watches over the host.

@@ -5,6 +5,7 @@ mod bench;
 mod commands;
 mod disk;
 mod durable;
+mod embedded;
 mod ending;
 mod faults;
 mod fleet;
