@@ -285,6 +285,10 @@ impl Runtime {
                 Output::Decide { call, snapshot } => {
                     let (decider, sender) = (self.parts.decider.clone(), self.answer_sender.clone());
                     let digest = decider.identity().digest;
+                    if digest != self.parts.driver.decider().digest {
+                        // The start: the driver is told next which decider is in force, and asks anew.
+                        continue;
+                    }
                     let asked = tokio::spawn(async move { decider.decide(snapshot).await });
                     tokio::spawn(async move {
                         let result = asked.await.unwrap_or_else(|gone| {
