@@ -35,7 +35,7 @@ pub struct NativeDecider;
 #[async_trait]
 impl Decider for NativeDecider {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+        DeciderIdentity::native()
     }
 
     fn description(&self) -> Description {
@@ -78,7 +78,7 @@ impl SandboxedDecider {
 #[async_trait]
 impl Decider for SandboxedDecider {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: self.decider.digest().into(), rules: self.decider.description().rules.clone() }
+        self.decider.identity()
     }
 
     fn description(&self) -> Description {

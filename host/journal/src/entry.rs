@@ -155,7 +155,7 @@ impl Start {
                 digest: config.decider.digest.clone(),
                 name: description.name.clone(),
                 version: description.version.clone(),
-                contract: description.contract.clone(),
+                contract: config.decider.contract.clone(),
                 rules: config.decider.rules.clone(),
             },
             next_attempt: config.next_attempt,
@@ -169,7 +169,11 @@ impl Start {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.providers.clone(),
-            decider: DeciderIdentity { digest: self.decider.digest.clone(), rules: self.decider.rules.clone() },
+            decider: DeciderIdentity {
+                digest: self.decider.digest.clone(),
+                rules: self.decider.rules.clone(),
+                contract: self.decider.contract.clone(),
+            },
             next_attempt: self.next_attempt,
             epoch: self.epoch,
         }

@@ -5,7 +5,7 @@
 //! # use engine::{driver::{Driver, DriverConfig}, io::{DeciderIdentity, Input}, policy::Policy};
 //! use journal::{Reader, Recorder, Writer};
 //!
-//! # let decider = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+//! # let decider = DeciderIdentity::native();
 //! # let config = DriverConfig { run: "demo".into(), policy: Policy::default(), providers: Default::default(), decider,
 //! #     next_attempt: 1, epoch: 0 };
 //! let mut writer = Writer::new(Vec::new());

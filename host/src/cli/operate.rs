@@ -21,6 +21,7 @@ pub(super) fn run(verb: &Verb, terminal: &Terminal) -> Result<ExitCode, Failure>
         Ending::Done => ExitCode::Ok,
         Ending::Unwell => ExitCode::Failed,
         Ending::Differs => ExitCode::Diverged,
+        Ending::Refused => ExitCode::Guarded,
         Ending::Interrupted => ExitCode::Interrupted,
     })
 }

@@ -292,7 +292,7 @@ mod tests {
             run: run.into(),
             policy: Policy::default(),
             providers: BTreeMap::new(),
-            decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+            decider: DeciderIdentity::native(),
             next_attempt: 1,
             epoch: 0,
         }
