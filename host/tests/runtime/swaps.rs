@@ -9,7 +9,7 @@ use engine::command::Command;
 use engine::io::{DeciderFailure, DeciderIdentity};
 use homeostat::backends::fake::FakeBackend;
 use homeostat::decide::{Decider, NativeDecider};
-use homeostat::registry::{DECIDERS, Document, FailedLimit, Outcome};
+use homeostat::registry::{Document, FailedLimit, Outcome};
 use homeostat::swap::{Accept, Reason, Stage, StageStatus, SwapReport, Terms};
 use homeostat::{Candidate, HostHandle, Shutdown, SwapTaken, Why, Wish, async_trait};
 use journal::{Direction, Entry, RecordedInput, SwapStep};
@@ -47,7 +47,11 @@ pub fn odd(digest: &'static str, fault: Fault) -> Arc<Odd> {
 #[async_trait]
 impl Decider for Odd {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: self.digest.into(), rules: decider::describe().rules }
+        DeciderIdentity {
+            digest: self.digest.into(),
+            contract: decider::CONTRACT.into(),
+            rules: decider::describe().rules,
+        }
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {
