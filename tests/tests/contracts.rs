@@ -103,7 +103,7 @@ fn it_passes_what_it_passed() {
     for (name, text) in scenarios.chain(policy.filter(|(name, _)| ["rules.txt", "failures.txt"].contains(&&**name))) {
         let script = Script::parse(&text).unwrap();
         for case in &script.cases {
-            let came = play(&script, case, &subject, &Bounds { steps: 20_000, in_time: None }).unwrap();
+            let came = play(&script, case, &subject, &Bounds::default()).unwrap();
             assert!(came.misses.is_empty(), "{name} {:?}: {}", case.name, came.misses[0].what);
             played += 1;
         }
