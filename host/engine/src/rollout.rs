@@ -158,6 +158,20 @@ impl Rollout {
         Ok(())
     }
 
+    /// The settings as a scenario has them, each after a comma; nothing where nothing is declared.
+    pub fn words(&self) -> String {
+        let Rollout { max_unavailable, max_surge, max_failing, paused } = self;
+        let shares = [("max-unavailable", max_unavailable), ("max-surge", max_surge), ("max-failing", max_failing)];
+        let mut words = String::new();
+        for (name, share) in shares {
+            words.extend(share.map(|share| format!(",{name}={share}")));
+        }
+        if *paused {
+            words.push_str(",paused");
+        }
+        words
+    }
+
     /// The settings by name, as a fleet file has them.
     fn named(&self) -> [(&'static str, String); 4] {
         let words = |share: Option<Share>| share.map_or("none".into(), |share| share.to_string());
