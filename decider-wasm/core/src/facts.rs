@@ -2,7 +2,7 @@
 //!
 //! Each value of each fact is one bit of a [`Facts`], so that a row of the ladder is one mask.
 
-use crate::{Group, Intent, NO_INDEX, NodeRow, OperationKind, Stage, live, pauses};
+use crate::{Group, Intent, NO_INDEX, NodeRow, OperationKind, Snapshot, Stage, live, pauses};
 
 macro_rules! facts {
     (@offset) => { 0 };
@@ -206,7 +206,9 @@ impl Facts {
         let (wanted, room) = match (group, wanted) {
             (None, _) | (_, Wanted::No) => (wanted, Room::Free),
             (Some(group), _) => match limited(row, wanted, group) {
-                true => (if paused & pauses::ROLLOUT != 0 { kept(row, wanted) } else { wanted }, room(row, wanted, group)),
+                true => {
+                    (if paused & pauses::ROLLOUT != 0 { kept(row, wanted) } else { wanted }, room(row, wanted, group))
+                }
                 false => (wanted, Room::Free),
             },
         };
@@ -226,6 +228,12 @@ impl Facts {
                 | Making::Free.bit() << u64::from(paused & pauses::CREATES != 0)
                 | Ending::Free.bit() << u64::from(paused & pauses::DESTROYS != 0),
         )
+    }
+
+    /// The facts of a row of this snapshot.
+    #[inline]
+    pub fn in_snapshot(row: &NodeRow, snapshot: &Snapshot) -> Facts {
+        Facts::of(row, snapshot.group_of(row), snapshot.now_ms)
     }
 
     /// The words of the facts, in the order of the columns.

@@ -181,7 +181,10 @@ pub const RULES: [(&str, &str); 23] = [
     ("R17", "A node whose facts contradict each other, or are unknown, waits for a person and is reported."),
     ("R18", "A ready node whose template changed stays as it is while its group's rollout is paused."),
     ("R19", "A ready node whose template changed waits while as many of its group are unavailable as may be."),
-    ("R20", "While too many of a group's nodes fail, no ready node is replaced and destroyed ones restart one at a time."),
+    (
+        "R20",
+        "While too many of a group's nodes fail, no ready node is replaced and destroyed ones restart one at a time.",
+    ),
     ("R21", "Nothing is made in a group while a person or a guard holds that back."),
     ("R22", "Nothing that has not failed is ended in a group while a person or a guard holds that back."),
 ];

@@ -62,7 +62,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Plan {
 /// The ladder's decision for one node of a snapshot: the first row that matches its facts.
 #[inline]
 pub fn decide(row: &NodeRow, snapshot: &Snapshot) -> Decided {
-    let first = first_match(Facts::of(row, snapshot.group_of(row), snapshot.now_ms));
+    let first = first_match(Facts::in_snapshot(row, snapshot));
     Decided { rule: first.rule, then: first.then }
 }
 

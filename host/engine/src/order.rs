@@ -15,8 +15,8 @@ use crate::io::Input;
 use crate::mutation::Mutation;
 use crate::pause::{Effect, Only};
 use crate::policy::{Guards, Policy};
-use crate::schedule::{after, backoff_ms};
 use crate::rollout::changes;
+use crate::schedule::{after, backoff_ms};
 use crate::shape::{ClusterShape, GroupShape, Template, slot_name};
 use crate::state::{ManagedNode, Slot};
 

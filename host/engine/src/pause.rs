@@ -220,9 +220,10 @@ impl Driver {
         let shape = self.state.desired.as_ref()?;
         let group = slot.desired.and_then(|desired| shape.groups.get(desired.group as usize));
         // A drifted node without a lease would be ended, not made.
-        let drifted = slot.desired.zip(slot.node.as_ref()).is_some_and(|(desired, node)| {
-            node.template != desired.template && node.stage != Stage::Destroyed
-        });
+        let drifted = slot
+            .desired
+            .zip(slot.node.as_ref())
+            .is_some_and(|(desired, node)| node.template != desired.template && node.stage != Stage::Destroyed);
         if let Some(group) = group.filter(|group| drifted && group.rollout.paused) {
             let by = HeldBy::Rollout { group: group.id.clone() };
             return Some(Held { effect: Effect::Destroy, since_ms: self.now, by });

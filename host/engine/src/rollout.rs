@@ -192,7 +192,8 @@ pub fn changes(before: &GroupShape, after: &GroupShape) -> Vec<String> {
             changes.push(format!("rollout.{name} of {}: {old} to {new}", after.id));
         }
     }
-    let keys = before.parameters.keys().chain(after.parameters.keys().filter(|key| !before.parameters.contains_key(*key)));
+    let keys =
+        before.parameters.keys().chain(after.parameters.keys().filter(|key| !before.parameters.contains_key(*key)));
     for key in keys {
         let words = |group: &GroupShape| group.parameters.get(key).map_or("none".into(), |value| format!("{value:?}"));
         let (old, new) = (words(before), words(after));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use decider::{Intent, NO_INDEX, Snapshot, Stage, Verb, pauses};
 
 use crate::driver::Driver;
+use crate::id::NodeId;
 use crate::mutation::Mutation;
 use crate::pause::Effect;
-use crate::id::NodeId;
 use crate::state::Slot;
 
 /// Of some slots, each one's place among those that wait for the same.

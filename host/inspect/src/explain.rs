@@ -1,9 +1,9 @@
 //! Why a node is where it is, what ends that, and what a person can do (SPEC 12).
 
 use api::wire::{Explanation, Fact, RuleRow};
+use decider::HoldKind;
 use decider::facts::Facts;
 use decider::ladder::first_match;
-use decider::HoldKind;
 use engine::driver::Driver;
 use engine::pause::HeldBy;
 use engine::state::{Decision, Slot};

@@ -150,7 +150,9 @@ impl Demand {
                     let kind = words.next().unwrap_or_default();
                     let known = HOLDS.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
                     demand.hold = Some(known.ok_or_else(|| {
-                        format!("{kind:?} ends no hold; instant, result, observation, change, person, budget and circuit do")
+                        format!(
+                            "{kind:?} ends no hold; instant, result, observation, change, person, budget and circuit do"
+                        )
                     })?);
                 }
                 word => match verb(word) {
