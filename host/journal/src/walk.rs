@@ -52,7 +52,7 @@ pub enum Step {
     /// A decider answered; `asked` is what it was asked, `None` for an answer to no call in flight.
     Answered {
         /// The question.
-        asked: Option<PassAsked>,
+        asked: Option<Box<PassAsked>>,
         /// The recorded answer.
         answer: Result<Plan, DeciderFailure>,
     },
@@ -128,7 +128,7 @@ impl Walk {
                 }
                 let answer: Result<Plan, DeciderFailure> = Answer::into(answer.clone());
                 self.fold(line, Input::Decided { call: *call, result: answer.clone() }, error.as_deref())?;
-                Ok(Step::Answered { asked, answer })
+                Ok(Step::Answered { asked: asked.map(Box::new), answer })
             }
             Entry::Dispatch { .. } | Entry::Reserved { .. } => {
                 self.living(line)?;
@@ -137,6 +137,10 @@ impl Walk {
                     return Ok(Step::Followed);
                 }
                 Err(differs(Some(&line.entry), expected.as_ref()))
+            }
+            Entry::Swap(_) => {
+                self.living(line)?;
+                Ok(Step::Followed)
             }
             Entry::End => {
                 self.settled(line)?;

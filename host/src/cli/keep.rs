@@ -192,7 +192,7 @@ fn about(decider: &SandboxedDecider) -> inspect::About {
             name: description.name,
             version: description.version,
             contract: description.contract,
-            failure: None,
+            ..api::wire::DeciderStatus::default()
         },
     }
 }

@@ -40,6 +40,15 @@ impl History {
         }
     }
 
+    /// Keeps a record that folds nothing.
+    pub fn note(&mut self, entry: ::journal::Entry, at_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.note(entry, at_ms),
+            History::Store(store) => store.note(entry, at_ms),
+        }
+    }
+
     /// Makes durable what announces an effect, and all before it; whether there was anything.
     pub fn sync(&mut self) -> Result<bool, JournalError> {
         match self {

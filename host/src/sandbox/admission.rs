@@ -58,10 +58,16 @@ fn start(bytes: &[u8]) -> String {
     shown.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Compiles the component and lets it show what it is.
-pub(super) fn admit(engine: &Engine, bytes: &[u8], limits: &Limits, ticks: u64) -> Result<Admitted, LoadError> {
+/// Compiles the component, unless its code is ready, and lets it show what it is.
+pub(super) fn admit(
+    engine: &Engine,
+    bytes: &[u8],
+    ready: Option<Component>,
+    limits: &Limits,
+    ticks: u64,
+) -> Result<Admitted, LoadError> {
     check_bytes(bytes, limits)?;
-    let component = Component::from_binary(engine, bytes).map_err(invalid)?;
+    let component = ready.map_or_else(|| Component::from_binary(engine, bytes), Ok).map_err(invalid)?;
     let declared = component.component_type();
     let imports = imports(engine, &declared)?;
     let exports: Vec<String> = declared.exports(engine).map(|(name, _)| name.to_string()).collect();

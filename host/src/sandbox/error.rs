@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::failure::GuestFailure;
+use super::limits::LimitError;
 
 /// Why a component is refused. It has not decided anything.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +128,9 @@ pub enum LoadError {
     /// It failed on a snapshot without nodes.
     #[error("a trial with an empty snapshot: {0}")]
     Trial(GuestFailure),
+    /// A limit is out of its range.
+    #[error("the limit {0}")]
+    Limits(#[from] LimitError),
     /// The sandbox could not be set up with these limits.
     #[error("the sandbox cannot be set up: {reason}")]
     Setup {
@@ -159,6 +163,7 @@ impl LoadError {
             LoadError::Description { .. } => "description",
             LoadError::Describe(_) => "describe",
             LoadError::Trial(_) => "trial",
+            LoadError::Limits(_) => "limits",
             LoadError::Setup { .. } => "setup",
         }
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::admission::{Admitted, admit};
+use super::cache::{Cache, hex};
 use super::call;
 use super::config::Ticker;
 use super::contract::Contract;
@@ -22,6 +23,7 @@ use super::limits::Limits;
 pub struct LoadedDecider {
     admitted: Admitted,
     digest: String,
+    from_cache: bool,
     size_bytes: u64,
     limits: Arc<Limits>,
     ticker: Arc<Ticker>,
@@ -58,11 +60,20 @@ impl LoadedDecider {
         bytes: &[u8],
         limits: Arc<Limits>,
         ticker: Arc<Ticker>,
+        cache: Option<&Cache>,
     ) -> Result<LoadedDecider, LoadError> {
-        let admitted = admit(engine, bytes, &limits, ticker.ticks())?;
+        let digest = digest(bytes);
+        let ready = cache.and_then(|cache| cache.get(engine, &digest));
+        let from_cache = ready.is_some();
+        let admitted = admit(engine, bytes, ready, &limits, ticker.ticks())?;
+        if let Some(cache) = cache.filter(|_| !from_cache) {
+            // Only now: what is refused is not worth a place.
+            cache.put(engine, &digest, admitted.instance_pre.component());
+        }
         Ok(LoadedDecider {
             admitted,
-            digest: digest(bytes),
+            digest,
+            from_cache,
             size_bytes: bytes.len() as u64,
             limits,
             ticker,
@@ -101,6 +112,11 @@ impl LoadedDecider {
     /// `sha256:` and 64 hexadecimal digits, over the component's bytes.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// Whether its code came from the sandbox's cache instead of being compiled.
+    pub fn from_cache(&self) -> bool {
+        self.from_cache
     }
 
     /// What it says of itself.
@@ -148,13 +164,5 @@ impl fmt::Debug for LoadedDecider {
 
 /// The name of a component by its bytes.
 pub fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let mut text = String::with_capacity(7 + 2 * hash.len());
-    text.push_str("sha256:");
-    for byte in hash {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
-        }
-    }
-    text
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }

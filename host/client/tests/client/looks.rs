@@ -12,7 +12,7 @@ fn hostile() -> Daemon {
 }
 
 #[track_caller]
-fn fits<T: JsonSchema>(value: &Value, name: &str) {
+pub fn fits<T: JsonSchema>(value: &Value, name: &str) {
     assert_eq!(value["schema"], format!("homeostat.{name}/v1"));
     let schema = serde_json::to_value(schemars::schema_for!(T)).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
