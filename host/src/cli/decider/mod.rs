@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use super::{Failure, InputError, LimitArgs, Terminal};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal};
 use crate::sandbox::{Limits, LoadError, LoadedDecider, Sandbox};
 
 /// What can be done with a decider.
@@ -35,10 +35,14 @@ pub enum DeciderVerb {
         #[command(flatten)]
         limits: LimitArgs,
     },
+    /// What is asked of a daemon.
+    #[command(flatten)]
+    Operate(client::verbs::DeciderVerb),
 }
 
-pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure> {
+pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<ExitCode, Failure> {
     match verb {
+        DeciderVerb::Operate(verb) => return super::operate::decider(verb, terminal),
         DeciderVerb::Inspect { file, limits } => inspect::run(&load(file.as_deref(), &limits.limits()?)?, terminal),
         DeciderVerb::Run { file, snapshot, limits } => {
             // The snapshot first: it is cheap to refuse.
@@ -46,7 +50,8 @@ pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure
             let built_in = file.as_os_str() == "built-in";
             run::run(&load((!built_in).then_some(file), &limits.limits()?)?, &snapshot, terminal)
         }
-    }
+    }?;
+    Ok(ExitCode::Ok)
 }
 
 /// Loads a decider from a file, or the built-in one.
