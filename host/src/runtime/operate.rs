@@ -139,7 +139,8 @@ impl Runtime {
 
     /// The driver as it is, and where the journal stands.
     pub fn export(&mut self) -> Result<Exported, HostError> {
-        let checkpoint = self.parts.driver.checkpoint().map_err(|error| HostError::Journal(error.into()))?;
+        let checkpoint = self.parts.driver.checkpoint();
+        let checkpoint = checkpoint.map_err(|error| HostError::Journal(store::KeepError::from(error).into()))?;
         let at_ms = self.now_ms();
         let Some(store) = self.parts.history.store() else {
             return Ok(Exported { at_ms, head: Chain::default(), declared: None, checkpoint });

@@ -293,6 +293,8 @@ impl Runtime {
                 }
                 // It is asked of the decider that is put in force next.
                 Output::Decide { .. } if self.swaps.is_due(&self.parts.driver) => {}
+                // The start: the driver is told next which decider is in force, and asks anew.
+                Output::Decide { .. } if self.swaps.active.digest != self.parts.driver.decider().digest => {}
                 Output::Decide { call, snapshot } => {
                     self.swaps.asks(call, &snapshot);
                     let (decider, sender) = (self.parts.decider.clone(), self.answer_sender.clone());

@@ -9,7 +9,7 @@ use engine::command::Command;
 use engine::io::{DeciderFailure, DeciderIdentity};
 use homeostat::backends::fake::{Call, FakeBackend};
 use homeostat::decide::{Decider, NativeDecider};
-use homeostat::registry::{DECIDERS, Document, FailedLimit, Outcome};
+use homeostat::registry::{Document, FailedLimit, Outcome};
 use homeostat::swap::{Accept, Reason, Stage, StageStatus, SwapReport, Terms};
 use homeostat::{Candidate, HostHandle, Shutdown, SwapTaken, Why, Wish, async_trait};
 use journal::{Direction, Entry, RecordedInput, SwapStep};
