@@ -11,9 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
 use api::wire::{
-    Change, Command, CommandRequest, CommandResult, DeciderCommand, DeciderDetail, DeciderName, DeciderRequest, DeciderResult,
-    Deciders, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs, LogsQuery,
-    NodeDetail, Plan, PlanRequest, Status, SwapDetail, Swaps, Uploaded, What,
+    Change, Command, CommandRequest, CommandResult, DeciderCommand, DeciderDetail, DeciderName, DeciderRequest,
+    DeciderResult, Deciders, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs,
+    LogsQuery, NodeDetail, Plan, PlanRequest, Status, SwapDetail, Swaps, Uploaded, What,
 };
 use tokio::sync::broadcast;
 pub use world::{Options, World};

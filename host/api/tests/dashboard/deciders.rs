@@ -48,7 +48,9 @@ fn a_swap_is_shown_from_its_first_stage_to_its_rollback() {
         shows(page, "#alerts", "Swap on its way");
         shows(page, "#alerts", "homeostat decider cancel w-1");
         let running = |stage: &str| {
-            format!("document.querySelector('[data-about=swap] [aria-current=step]')?.innerText.includes('{stage} running')")
+            format!(
+                "document.querySelector('[data-about=swap] [aria-current=step]')?.innerText.includes('{stage} running')"
+            )
         };
         for stage in ["check", "replay", "shadow", "switch", "watch"] {
             daemon.steps(1);
