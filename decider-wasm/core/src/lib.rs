@@ -14,6 +14,7 @@ pub mod ladder;
 #[cfg(test)]
 mod tests;
 mod types;
+pub mod v1_0;
 
 use alloc::{string::ToString, vec};
 
@@ -26,7 +27,7 @@ use ladder::{RULES, first_match};
 pub use ladder::{Until, Verdict};
 
 /// The version of the contract (`wit/decider.wit`) that these types speak.
-pub const CONTRACT: &str = "1.0.0";
+pub const CONTRACT: &str = "1.1.0";
 
 /// What is decided for one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -106,6 +106,8 @@ fn wire_row(node: NodeId, slot: &Slot, index: &mut impl FnMut(crate::state::Temp
         probe_at: held.retry.probe_at.unwrap_or(0),
         restart_at: held.retry.restart_at.unwrap_or(0),
         stage_deadline: held.stage_deadline.unwrap_or(0),
+        turn: NO_INDEX,
+        marks: 0,
     }
 }
 

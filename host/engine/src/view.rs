@@ -311,6 +311,8 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
         HoldKind::Steady => (String::new(), None),
         HoldKind::Observation => (observation(node), until_ms),
         HoldKind::Person => ("a person: its facts contradict each other".into(), None),
+        HoldKind::Budget => ("a place in the group's budget".into(), until_ms),
+        HoldKind::Circuit => ("the group's circuit to close".into(), until_ms),
         HoldKind::Result => ("a result".into(), until_ms),
         HoldKind::Instant => (instant(node), until_ms),
     }

@@ -36,7 +36,7 @@ pub fn shape(generation: u64, groups: &[(&str, u32, Arc<Template>)]) -> ClusterS
 
 /// The built-in decider outside the sandbox.
 pub fn native() -> DeciderIdentity {
-    DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+    DeciderIdentity::native()
 }
 
 /// A keyed backend `fake` and a windowed one, `market`.

@@ -92,6 +92,8 @@ impl Picture {
                 probe_at: facts.probe_at,
                 restart_at: facts.restart_at,
                 stage_deadline: facts.stage_deadline,
+                turn: NO_INDEX,
+                marks: 0,
             });
         }
         let template = |tag: &String| {

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::keep::{ApiArgs, Kept, Wanted};
 use super::trace::{self, TraceArgs};
 use super::up::Signals;
-use super::{ExitCode, Failure, Terminal};
+use super::{ExitCode, Failure, LimitArgs, Terminal};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
 use crate::runtime::{HostHandle, Intervals, Shutdown};
@@ -29,6 +29,9 @@ pub struct DaemonArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// How the interface can be reached.
     #[command(flatten)]
     pub api: ApiArgs,
@@ -40,7 +43,8 @@ pub struct DaemonArgs {
 /// Runs the daemon until it is told to stop. The fleet goes on without it.
 pub fn run(args: &DaemonArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
-    let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
+    let decider =
+        SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref(), &args.limits.limits()?)?))?;
     let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(daemon(args, terminal, &fleet, decider));

@@ -10,6 +10,7 @@ mod groups;
 mod interrupt;
 mod journal;
 mod keep;
+mod limits;
 mod operate;
 mod plan;
 mod replay;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::{EXIT_CODES, ExitCode, Failure, InputError};
+pub use limits::LimitArgs;
 pub use terminal::{Color, Format, Terminal};
 
 use crate::fleet::Providers;

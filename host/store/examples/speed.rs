@@ -136,7 +136,7 @@ fn config(nodes: u32) -> DriverConfig {
         run: "demo".into(),
         policy,
         providers: BTreeMap::from([("process".into(), Promise::Keyed)]),
-        decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+        decider: DeciderIdentity::native(),
         next_attempt: 1,
         epoch: 0,
     }

@@ -413,5 +413,5 @@ async fn rollback(args: &RollbackArgs, session: &Session, screen: &mut Screen) -
 /// Now, for answers that do not say when they were made.
 pub(super) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| millis(since))
+    since.map_or(0, millis)
 }

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::keep::{ApiArgs, Kept, Wanted};
 use super::trace::{self, TraceArgs};
-use super::{ExitCode, Failure, Terminal};
+use super::{ExitCode, Failure, LimitArgs, Terminal};
 use crate::decide::SandboxedDecider;
 use crate::fleet::Fleet;
 use crate::journal::JournalFile;
@@ -45,6 +45,9 @@ pub struct UpArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Write a copy of the state's journal to this file, to be replayed; one that exists is continued.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
@@ -59,7 +62,8 @@ pub struct UpArgs {
 /// Runs `up` until it is told to stop.
 pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
-    let decider = SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref())?))?;
+    let decider =
+        SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref(), &args.limits.limits()?)?))?;
     let copy = match &args.journal {
         Some(path) => Some(JournalFile::open(path, &fleet.shape.run).map_err(super::journal::unusable)?),
         None => None,
