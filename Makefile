@@ -42,10 +42,12 @@ browser: ## the browser that the tests of the dashboard drive, where it is missi
 
 test: setup browser ## all tests
 	$(CARGO) test --release --locked --no-fail-fast
+	$(CARGO) test --release --locked --no-fail-fast -p traces --features otlp
 
 check: setup ## format, lints, documentation, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked -p traces --features otlp --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps
 	$(CARGO) test --release --locked --test licences --test tidy
 	@if command -v cargo-deny >/dev/null 2>&1; then \
