@@ -7,6 +7,8 @@ GUEST ?= $(or $(HOMEOSTAT_GUEST_TOOLCHAIN),auto)
 FLEET ?= examples/web.toml
 
 CARGO ?= cargo
+# The flag without a meaning sets these pages apart from those that were made without a list of what is public.
+DOC = RUSTDOC=$(CURDIR)/scripts/rustdoc.sh RUSTDOCFLAGS="-D warnings --cfg surface" $(CARGO) doc --release --locked --workspace --no-deps
 
 # `auto` is the build's own default. Setting it would differ from not setting it, and build again.
 ifeq ($(GUEST),auto)
@@ -16,10 +18,10 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser build run deciders test check bench fmt
+.PHONY: help setup browser build run deciders test check bench public-api fmt
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  GUEST=auto|rustup|debian   how the guests are compiled"
 	@echo "  FLEET=file.toml            what make run brings up"
@@ -48,8 +50,8 @@ check: setup ## format, lints, documentation, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked -p traces --features otlp --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps
-	$(CARGO) test --release --locked --test licences --test tidy
+	$(DOC)
+	$(CARGO) test --release --locked --test licences --test tidy --test surface -- --include-ignored
 	@if command -v cargo-deny >/dev/null 2>&1; then \
 		$(CARGO) deny --all-features check licenses bans sources && \
 		{ $(CARGO) deny --all-features check advisories || \
@@ -60,6 +62,11 @@ check: setup ## format, lints, documentation, licences
 
 bench: setup ## what a decision costs, the component against the native call
 	$(CARGO) bench --locked -p benches
+
+# A list that takes something away needs another version in Cargo.toml first (0.x: the minor).
+public-api: setup ## write docs/public-api.txt, the list of what other programs can use
+	$(DOC)
+	BLESS=1 $(CARGO) test --release --locked --test surface -- --include-ignored
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

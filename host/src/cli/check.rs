@@ -11,7 +11,7 @@ use engine::io::DeciderIdentity;
 use model::{Check, CheckError, Decide, Kind, Memo, Outcome, Progress, Scope, Verdict, Weaken, report};
 use serde::Serialize;
 
-use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal, decider, interrupt};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -35,6 +35,9 @@ pub struct CheckArgs {
     /// A decider to check: a component, in the sandbox. Each snapshot is decided once.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Weaken a rule on purpose, to see what it is good for.
     #[arg(long, value_enum, value_name = "RULE")]
     pub weaken: Option<Rule>,
@@ -93,12 +96,11 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     if args.jobs == Some(0) {
         return Err(wrong("--jobs 0: no thread does nothing".into()));
     }
-    let component = args.decider.as_deref().map(|path| decider::load(Some(path))).transpose()?;
+    let limits = args.limits.limits()?;
+    let component = args.decider.as_deref().map(|path| decider::load(Some(path), &limits)).transpose()?;
     let identity = match &component {
-        None => DeciderIdentity { digest: "native".into(), rules: ::decider::describe().rules },
-        Some(loaded) => {
-            DeciderIdentity { digest: loaded.digest().to_owned(), rules: loaded.description().rules.clone() }
-        }
+        None => DeciderIdentity::native(),
+        Some(loaded) => loaded.identity(),
     };
     let asked = |snapshot: &::decider::Snapshot| match &component {
         None => Ok(::decider::reconcile(snapshot)),

@@ -1,5 +1,6 @@
 //! The command line: one file a verb.
 
+mod appoint;
 mod check;
 mod completions;
 mod daemon;
@@ -10,6 +11,7 @@ mod groups;
 mod interrupt;
 mod journal;
 mod keep;
+mod limits;
 mod operate;
 mod plan;
 mod replay;
@@ -29,6 +31,7 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::{EXIT_CODES, ExitCode, Failure, InputError};
+pub use limits::LimitArgs;
 pub use terminal::{Color, Format, Terminal};
 
 use crate::fleet::Providers;
@@ -104,7 +107,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Plan(args) => plan::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Validate(args) => validate::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
-        Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
+        Verb::Decider(verb) => decider::run(&verb, &terminal),
         Verb::Replay(args) => replay::run(&args, &terminal),
         Verb::Daemon(args) => daemon::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),

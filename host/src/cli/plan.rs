@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::forecast::{Step, forecast};
 use super::table::Table;
-use super::{Failure, Terminal, providers};
+use super::{Failure, LimitArgs, Terminal, providers};
 use crate::fleet::{Fleet, cut, escape};
 
 /// Arguments of `plan`.
@@ -26,6 +26,9 @@ pub struct PlanArgs {
     /// A decider to use instead of the built-in one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 #[derive(Serialize)]
@@ -69,7 +72,7 @@ pub(super) fn run(args: &PlanArgs, terminal: &Terminal) -> Result<(), Failure> {
     let fleet = Fleet::load(&args.file, &providers())?;
     let shape = &fleet.shape;
     let (templates, of_group) = intern(&fleet);
-    let decider = super::decider::load(args.decider.as_deref())?;
+    let decider = super::decider::load(args.decider.as_deref(), &args.limits.limits()?)?;
     let forecast = forecast(shape, &fleet.policy, &decider)?;
     if terminal.is_json() {
         let slots = shape.groups.iter().zip(&of_group).flat_map(|(group, template)| {

@@ -7,13 +7,13 @@ use ::decider::{Plan, Snapshot, Stage};
 use ::journal::{Against, Contrast, Difference, Entry, Replay, ReplayError, Tendency, replay};
 use ::step::text::counted;
 use clap::{Args, ValueHint};
-use engine::io::{DeciderFailure, DeciderIdentity};
+use engine::io::DeciderFailure;
 use serde::Serialize;
 
 use super::journal::{open_whole, unreadable};
 use super::table::Table;
-use super::{ExitCode, Failure, InputError, Terminal, decider};
-use crate::sandbox::{self, LoadedDecider};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal, decider};
+use crate::sandbox::{self, Limits, LoadedDecider};
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
@@ -24,6 +24,9 @@ pub struct ReplayArgs {
     /// Ask this decider instead of the recorded one; `built-in` is the built-in decider.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// Who is asked.
@@ -49,7 +52,7 @@ impl Judge {
             return Ok(::decider::reconcile(snapshot));
         }
         if digest == sandbox::digest(sandbox::BUILT_IN)
-            && let Ok(built_in) = self.built_in.get_or_init(|| decider::load(None))
+            && let Ok(built_in) = self.built_in.get_or_init(|| decider::load(None, &Limits::default()))
         {
             return built_in.decide(snapshot);
         }
@@ -67,13 +70,10 @@ pub(super) fn run(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitCode, Fa
         _ => return Err(anyhow::anyhow!("{}: no start", path.display()).into()),
     };
     let other = match &args.decider {
-        Some(file) => Some(decider::load((file.as_os_str() != "built-in").then_some(file))?),
+        Some(file) => Some(decider::load((file.as_os_str() != "built-in").then_some(file), &args.limits.limits()?)?),
         None => None,
     };
-    let against = other.as_ref().map_or(Against::Recorded, |other| {
-        let rules = other.description().rules.clone();
-        Against::Other(DeciderIdentity { digest: other.digest().into(), rules })
-    });
+    let against = other.as_ref().map_or(Against::Recorded, |other| Against::Other(other.identity()));
     let recorded = format!("{} {} ({})", recorded.name, recorded.version, recorded.digest);
     let asked = other.as_ref().map(|other| {
         let description = other.description();

@@ -72,6 +72,18 @@ impl Durable {
         Ok(())
     }
 
+    /// Keeps a record that folds nothing; durable with the next sync.
+    pub(crate) fn note(&mut self, entry: Entry, at_ms: Millis) -> Result<(), JournalError> {
+        let entry = self.keep.note(entry, at_ms)?;
+        self.taken(at_ms, Some(entry));
+        Ok(())
+    }
+
+    /// Looks into the store, which nobody else may write.
+    pub(crate) fn look<T>(&mut self, look: impl FnOnce(&mut dyn Store) -> T) -> T {
+        look(self.keep.store())
+    }
+
     fn taken(&mut self, at_ms: Millis, entry: Option<Entry>) {
         if let (Some(copy), Some(entry)) = (&mut self.copy, entry) {
             copy.waiting.push((at_ms, entry));

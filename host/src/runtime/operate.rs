@@ -186,7 +186,7 @@ impl From<&CommandError> for Refused {
     }
 }
 
-fn check_id(id: &str) -> Result<(), HostError> {
+pub(super) fn check_id(id: &str) -> Result<(), HostError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match id.len() {
         0 => Err(HostError::Order("a command needs an id, and this one is empty".into())),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::failure::GuestFailure;
+use super::limits::LimitError;
 
 /// Why a component is refused. It has not decided anything.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +70,15 @@ pub enum LoadError {
         /// Its version.
         found: String,
         /// The host's.
-        ours: &'static str,
+        ours: String,
+    },
+    /// It names two versions of the contract.
+    #[error("its exported interface's contract version is {interface}, and its description says {description}")]
+    TwoContracts {
+        /// The interface's.
+        interface: String,
+        /// The description's.
+        description: String,
     },
     /// The interface lacks a function.
     #[error("{interface} lacks the function {function}")]
@@ -119,6 +128,9 @@ pub enum LoadError {
     /// It failed on a snapshot without nodes.
     #[error("a trial with an empty snapshot: {0}")]
     Trial(GuestFailure),
+    /// A limit is out of its range.
+    #[error("the limit {0}")]
+    Limits(#[from] LimitError),
     /// The sandbox could not be set up with these limits.
     #[error("the sandbox cannot be set up: {reason}")]
     Setup {
@@ -144,13 +156,14 @@ impl LoadError {
             LoadError::Invalid { .. } => "invalid",
             LoadError::Imports { .. } => "imports",
             LoadError::OtherWorld { .. } => "other-world",
-            LoadError::Contract { .. } => "contract",
+            LoadError::Contract { .. } | LoadError::TwoContracts { .. } => "contract",
             LoadError::MissingFunction { .. } => "missing-function",
             LoadError::Signature { .. } => "signature",
             LoadError::Oversized { .. } | LoadError::Resources { .. } => "resources",
             LoadError::Description { .. } => "description",
             LoadError::Describe(_) => "describe",
             LoadError::Trial(_) => "trial",
+            LoadError::Limits(_) => "limits",
             LoadError::Setup { .. } => "setup",
         }
     }

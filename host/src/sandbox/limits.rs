@@ -1,5 +1,7 @@
 //! What a decider may use (SPEC 9).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The limits of one sandbox. All but `wall_clock_ms` trip at the same place on every machine.
@@ -55,7 +57,114 @@ impl Default for Limits {
     }
 }
 
+/// A limit by its name: its range, and how to read and set it.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// As in a file of limits.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: &'static str,
+    /// The least it may be.
+    pub least: u64,
+    /// The most it may be.
+    pub most: u64,
+    get: fn(&Limits) -> u64,
+    set: fn(&mut Limits, u64),
+}
+
+/// What is wrong with a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// There is none of this name.
+    #[error("{name:?} is no limit; the limits are {}", names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// It is not a whole number.
+    #[error("{name}: {value:?} is not a whole number")]
+    NotANumber {
+        /// Which.
+        name: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// It is outside of its range.
+    #[error("{name}: {value} is not between {least} and {most} {unit}")]
+    OutOfRange {
+        /// Which.
+        name: &'static str,
+        /// What was given.
+        value: u64,
+        /// The least it may be.
+        least: u64,
+        /// The most it may be.
+        most: u64,
+        /// What it counts.
+        unit: &'static str,
+    },
+}
+
+fn names() -> String {
+    Limits::ALL.map(|limit| limit.name).join(", ")
+}
+
+macro_rules! limit {
+    ($name:literal, $field:ident: $type:ty, $least:expr, $most:expr, $unit:literal) => {
+        Limit {
+            name: $name,
+            unit: $unit,
+            least: $least,
+            most: $most,
+            get: |limits| u64::from(limits.$field),
+            // In range, so that nothing is cut.
+            set: |limits, value| limits.$field = <$type>::try_from(value).unwrap_or(<$type>::MAX),
+        }
+    };
+}
+
 impl Limits {
+    /// Every limit.
+    pub const ALL: [Limit; 13] = [
+        limit!("component-bytes", component_bytes: u64, 8, 1 << 30, "bytes"),
+        limit!("fuel-base", fuel_base: u64, 1, u64::MAX, "units of fuel"),
+        limit!("fuel-per-node", fuel_per_node: u64, 0, u64::MAX, "units of fuel"),
+        limit!("memory-bytes", memory_bytes: u64, 64 << 10, 4 << 30, "bytes"),
+        limit!("table-elements", table_elements: u32, 1, 10_000_000, "elements"),
+        limit!("tables", tables: u32, 1, 100, "tables"),
+        limit!("memories", memories: u32, 1, 100, "memories"),
+        limit!("core-instances", core_instances: u32, 1, 100, "instances"),
+        limit!("concurrent-calls", concurrent_calls: u32, 1, 100, "calls"),
+        limit!("answer-bytes-base", answer_bytes_base: u64, 1 << 10, 1 << 30, "bytes"),
+        limit!("answer-bytes-per-node", answer_bytes_per_node: u64, 0, 1 << 20, "bytes"),
+        limit!("wall-clock-ms", wall_clock_ms: u64, 1, 3_600_000, "milliseconds"),
+        limit!("native-stack-bytes", native_stack_bytes: u64, 64 << 10, Limits::MAX_NATIVE_STACK_BYTES, "bytes"),
+    ];
+
+    /// Sets a limit by its name.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name, or the value is none, or out of range.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), LimitError> {
+        let known = Limits::ALL.into_iter().find(|limit| limit.name == name);
+        let limit = known.ok_or_else(|| LimitError::Unknown { name: name.into() })?;
+        let digits = value.replace('_', "");
+        let number = digits.parse().map_err(|_| LimitError::NotANumber { name: limit.name, value: value.into() })?;
+        limit.check(number)?;
+        (limit.set)(self, number);
+        Ok(())
+    }
+
+    /// Whether each is within its range.
+    ///
+    /// # Errors
+    ///
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), LimitError> {
+        Limits::ALL.iter().try_for_each(|limit| limit.check(limit.of(self)))
+    }
+
     /// The most that `native_stack_bytes` may be: a guest runs on its caller's thread, whose stack has to be larger.
     pub const MAX_NATIVE_STACK_BYTES: u64 = 1 << 20;
 
@@ -67,5 +176,26 @@ impl Limits {
     /// The most bytes of an answer to a call with so many nodes.
     pub fn answer_bytes(&self, nodes: usize) -> u64 {
         self.answer_bytes_base.saturating_add(self.answer_bytes_per_node.saturating_mul(nodes as u64))
+    }
+}
+
+impl Limit {
+    /// Its value.
+    pub fn of(&self, limits: &Limits) -> u64 {
+        (self.get)(limits)
+    }
+
+    fn check(&self, value: u64) -> Result<(), LimitError> {
+        let Limit { name, unit, least, most, .. } = *self;
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        Err(LimitError::OutOfRange { name, value, least, most, unit })
+    }
+}
+
+impl fmt::Debug for Limit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name)
     }
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use decider::{Description, Plan, Rule, Snapshot};
-use engine::io::DeciderFailure;
+use engine::io::{DeciderFailure, DeciderIdentity};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::admission::{Admitted, admit};
+use super::cache::{Cache, hex};
 use super::call;
 use super::config::Ticker;
+use super::contract::Contract;
 use super::error::LoadError;
 use super::failure::GuestFailure;
 use super::limits::Limits;
@@ -21,6 +23,7 @@ use super::limits::Limits;
 pub struct LoadedDecider {
     admitted: Admitted,
     digest: String,
+    from_cache: bool,
     size_bytes: u64,
     limits: Arc<Limits>,
     ticker: Arc<Ticker>,
@@ -57,11 +60,20 @@ impl LoadedDecider {
         bytes: &[u8],
         limits: Arc<Limits>,
         ticker: Arc<Ticker>,
+        cache: Option<&Cache>,
     ) -> Result<LoadedDecider, LoadError> {
-        let admitted = admit(engine, bytes, &limits, ticker.ticks())?;
+        let digest = digest(bytes);
+        let ready = cache.and_then(|cache| cache.get(engine, &digest));
+        let from_cache = ready.is_some();
+        let admitted = admit(engine, bytes, ready, &limits, ticker.ticks())?;
+        if let Some(cache) = cache.filter(|_| !from_cache) {
+            // Only now: what is refused is not worth a place.
+            cache.put(engine, &digest, admitted.instance_pre.component());
+        }
         Ok(LoadedDecider {
             admitted,
-            digest: digest(bytes),
+            digest,
+            from_cache,
             size_bytes: bytes.len() as u64,
             limits,
             ticker,
@@ -72,11 +84,18 @@ impl LoadedDecider {
     /// Asks for a plan. Blocks until the guest answers, or a limit stops it; never call it on an async worker
     /// ([`super::DeciderThread`] is for that). The plan is the guest's word: `engine` validates it.
     pub fn reconcile(&self, snapshot: &Snapshot) -> Result<Plan, GuestFailure> {
-        let Admitted { instance_pre, reconcile, .. } = &self.admitted;
+        let Admitted { instance_pre, reconcile, contract, .. } = &self.admitted;
         // SAFETY: `admit` made the trial pass through `reconcile_checked` with this export of this component.
         #[allow(unsafe_code)]
         unsafe {
-            call::reconcile(instance_pre, reconcile, snapshot, &self.limits, self.ticker.ticks(), &self.fuel)
+            call::reconcile(
+                instance_pre,
+                (reconcile, *contract),
+                snapshot,
+                &self.limits,
+                self.ticker.ticks(),
+                &self.fuel,
+            )
         }
     }
 
@@ -95,9 +114,24 @@ impl LoadedDecider {
         &self.digest
     }
 
+    /// Whether its code came from the sandbox's cache instead of being compiled.
+    pub fn from_cache(&self) -> bool {
+        self.from_cache
+    }
+
     /// What it says of itself.
     pub fn description(&self) -> &Description {
         &self.admitted.description
+    }
+
+    /// Which it is, as the engine takes it.
+    pub fn identity(&self) -> DeciderIdentity {
+        DeciderIdentity::new(self.digest(), self.description().clone())
+    }
+
+    /// The version of the contract that it speaks.
+    pub fn contract(&self) -> Contract {
+        self.admitted.contract
     }
 
     /// All that is known of it.
@@ -130,13 +164,5 @@ impl fmt::Debug for LoadedDecider {
 
 /// The name of a component by its bytes.
 pub fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let mut text = String::with_capacity(7 + 2 * hash.len());
-    text.push_str("sha256:");
-    for byte in hash {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
-        }
-    }
-    text
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }

@@ -13,8 +13,10 @@
 //! A plan is the guest's word and nothing more: `engine` validates it before any of it is applied.
 
 mod admission;
+mod cache;
 mod call;
 mod config;
+mod contract;
 mod description;
 mod error;
 mod failure;
@@ -28,9 +30,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use cache::{Cache, CacheUse};
+pub use contract::Contract;
 pub use error::LoadError;
 pub use failure::GuestFailure;
-pub use limits::Limits;
+pub use limits::{Limit, LimitError, Limits};
 pub use loaded::{Inspection, LoadedDecider, digest};
 pub use thread::DeciderThread;
 
@@ -43,6 +47,7 @@ pub struct Sandbox {
     engine: wasmtime::Engine,
     limits: Arc<Limits>,
     ticker: Arc<config::Ticker>,
+    cache: Option<Arc<Cache>>,
 }
 
 impl Sandbox {
@@ -50,16 +55,38 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`LoadError::Setup`] when the limits cannot work on this machine.
+    /// [`LoadError::Limits`] when one is out of its range, [`LoadError::Setup`] when they cannot work on this machine.
     pub fn new(limits: Limits) -> Result<Sandbox, LoadError> {
         let setup = |reason: String| LoadError::Setup { reason };
-        if limits.native_stack_bytes > Limits::MAX_NATIVE_STACK_BYTES {
-            let (found, most) = (limits.native_stack_bytes, Limits::MAX_NATIVE_STACK_BYTES);
-            return Err(setup(format!("native-stack-bytes: {found} is over {most}, which every thread has")));
-        }
+        limits.check()?;
         let engine = config::engine(&limits).map_err(|error| setup(format!("{error:#}")))?;
         let ticker = config::Ticker::start(&engine, limits.wall_clock_ms).map_err(|error| setup(error.to_string()))?;
-        Ok(Sandbox { engine, limits: Arc::new(limits), ticker: Arc::new(ticker) })
+        Ok(Sandbox { engine, limits: Arc::new(limits), ticker: Arc::new(ticker), cache: None })
+    }
+
+    /// The same, with a cache of compiled code: a component that was admitted before is not compiled again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::new`]. A cache that cannot be used is none.
+    pub fn with_cache(limits: Limits, cache: Cache) -> Result<Sandbox, LoadError> {
+        Ok(Sandbox { cache: Some(Arc::new(cache)), ..Sandbox::new(limits)? })
+    }
+
+    /// The same sandbox, with a cache of compiled code from now on.
+    pub fn cached(self, cache: Cache) -> Sandbox {
+        Sandbox { cache: Some(Arc::new(cache)), ..self }
+    }
+
+    /// Removes compiled code from the cache: all but that of the deciders with these digests, as this sandbox runs them.
+    /// Returns how many files went.
+    pub fn collect(&self, keep: &[&str]) -> usize {
+        self.cache.as_ref().map_or(0, |cache| cache.collect(&self.engine, keep))
+    }
+
+    /// The cache, when it has one.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_deref()
     }
 
     /// Loads a component. Compiling takes tens of milliseconds, and the guest runs twice: not on an async worker.
@@ -68,7 +95,7 @@ impl Sandbox {
     ///
     /// Each reason to refuse it, by name.
     pub fn load(&self, bytes: &[u8]) -> Result<LoadedDecider, LoadError> {
-        LoadedDecider::load(&self.engine, bytes, self.limits.clone(), self.ticker.clone())
+        LoadedDecider::load(&self.engine, bytes, self.limits.clone(), self.ticker.clone(), self.cache.as_deref())
     }
 
     /// Loads a component from a file. No more of it is read than a component may have.

@@ -131,6 +131,16 @@ impl<S: Store + ?Sized> Keep<S> {
         self.take(at_ms, draft.entry()).map(Some)
     }
 
+    /// Takes a record that folds nothing. Gives it.
+    ///
+    /// # Errors
+    ///
+    /// The store refuses.
+    pub fn note(&mut self, entry: Entry, at_ms: Millis) -> Result<Entry, KeepError> {
+        self.dirty = true;
+        self.take(at_ms, entry)
+    }
+
     fn take(&mut self, at_ms: Millis, entry: Entry) -> Result<Entry, KeepError> {
         self.store.append_entry(at_ms, &entry)?;
         self.volatile_since.get_or_insert(at_ms);

@@ -124,6 +124,11 @@ impl Secret {
         }
     }
 
+    /// A key of its own for a purpose, as secret as this one, of which it says nothing.
+    pub fn key(&self, label: &str) -> [u8; BYTES] {
+        self.mac("key", label).finalize().into_bytes().into()
+    }
+
     /// Names the key without telling it.
     pub fn fingerprint(&self) -> Hash {
         Hash::from_bytes(self.mac("fingerprint", "").finalize().into_bytes().into())

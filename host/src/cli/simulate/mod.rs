@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use engine::io::DeciderIdentity;
 use sim::{
     Campaign, Decide, Failing, Outcome, Progress, Rates, Setup, SetupError, Tally, Which, replay, run_seed, shrink,
 };
 
-use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt, providers};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal, decider, interrupt, providers};
 use crate::fleet::Fleet;
 use crate::sandbox::LoadedDecider;
 
@@ -42,6 +41,9 @@ pub struct SimulateArgs {
     /// A decider to simulate: a component, in the sandbox, with a fresh instance for each plan.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Ask the built-in component in the sandbox instead of the same ladder natively, which is faster.
     #[arg(long, conflicts_with = "decider")]
     pub component: bool,
@@ -146,11 +148,10 @@ fn bench(args: &SimulateArgs) -> Result<Bench, Failure> {
     }
     let component = match args.decider.is_some() || args.component {
         false => None,
-        true => Some(Arc::new(decider::load(args.decider.as_deref())?)),
+        true => Some(Arc::new(decider::load(args.decider.as_deref(), &args.limits.limits()?)?)),
     };
     if let Some(component) = &component {
-        let rules = component.description().rules.clone();
-        setup.identity = DeciderIdentity { digest: component.digest().to_owned(), rules };
+        setup.identity = component.identity();
     }
     if args.decider.is_some() {
         // Somebody else's decider is asked again more often: whether it keeps its contract is what is to be learnt.

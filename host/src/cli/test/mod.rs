@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use engine::io::DeciderIdentity;
 use scenario::{Bounds, Case, Malformed, Report, Script, Status, Subject, like, play};
 
 use self::progress::Progress;
-use super::{ExitCode, Failure, InputError, Terminal, decider, interrupt};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal, decider, interrupt};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -25,6 +24,9 @@ pub struct TestArgs {
     /// The decider to test: a component, in the sandbox [default: the built-in decider].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub decider: Option<PathBuf>,
+    /// What the decider may use.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Only tests whose file or name is like this: a part of it, or a pattern in which * stands for anything.
     #[arg(long, value_name = "PATTERN")]
     pub only: Option<String>,
@@ -79,13 +81,10 @@ pub(super) fn run(args: &TestArgs, terminal: &Terminal) -> Result<ExitCode, Fail
     // The files first: they are cheap to refuse, before a component is compiled.
     let mut files = parsed(found, terminal)?;
     let built_in = args.decider.as_deref().is_none_or(|file| file.as_os_str() == "built-in");
-    let loaded = Rc::new(decider::load(args.decider.as_deref().filter(|_| !built_in))?);
+    let loaded = Rc::new(decider::load(args.decider.as_deref().filter(|_| !built_in), &args.limits.limits()?)?);
     let description = loaded.description().clone();
     let asked = Rc::clone(&loaded);
-    let subject = Subject {
-        identity: DeciderIdentity { digest: loaded.digest().to_owned(), rules: description.rules },
-        ask: Rc::new(move |snapshot| asked.decide(snapshot)),
-    };
+    let subject = Subject { identity: loaded.identity(), ask: Rc::new(move |snapshot| asked.decide(snapshot)) };
     checked(&files, &subject, args.bless, terminal)?;
     let mut report = Report::new(format!("{} {}", description.name, description.version), &subject);
     let mut written = Vec::new();
