@@ -88,6 +88,7 @@ async fn daemon(
                 tell(&[NotifyState::Reloading, now]);
                 kept.screen.note("hung up: reading the fleet file again");
                 kept.follow.look_now();
+                kept.read_certificates_again();
                 tell(&[NotifyState::Ready]);
             }
             edit = kept.follow.next() => kept.adopt_edit(edit).await,

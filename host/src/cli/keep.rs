@@ -171,6 +171,15 @@ impl Kept {
         }
     }
 
+    /// Reads the certificates of the interface again: those that a renewal put there.
+    pub fn read_certificates_again(&mut self) {
+        match self.server.read_certificates_again() {
+            Ok(false) => {}
+            Ok(true) => self.screen.note("the certificates of --listen were read again"),
+            Err(error) => self.screen.note(&format!("{error}; the certificates that were read before stay in force")),
+        }
+    }
+
     /// After the host has ended.
     pub async fn close(mut self, patience: Duration) {
         self.server.shutdown(LAST_ANSWERS).await;
