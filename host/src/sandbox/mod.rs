@@ -15,6 +15,7 @@
 mod admission;
 mod cache;
 mod call;
+mod complexity;
 mod config;
 mod contract;
 mod description;
