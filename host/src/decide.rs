@@ -24,6 +24,11 @@ pub trait Decider: Send + Sync {
         None
     }
 
+    /// Another way to ask the same decider, that does not queue behind the calls of this one; `None` where calls do not queue.
+    fn beside(&self) -> Option<Arc<dyn Decider>> {
+        None
+    }
+
     /// One plan for one snapshot; nothing else may influence it.
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure>;
 }
@@ -87,6 +92,11 @@ impl Decider for SandboxedDecider {
 
     fn fuel_used(&self) -> Option<u64> {
         Some(self.decider.fuel_used())
+    }
+
+    fn beside(&self) -> Option<Arc<dyn Decider>> {
+        // Without another thread, calls queue.
+        Some(Arc::new(SandboxedDecider::start(self.decider.clone()).ok()?))
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {

@@ -17,8 +17,10 @@ pub mod demo;
 pub mod executor;
 pub mod fleet;
 pub mod journal;
+pub mod registry;
 pub mod runtime;
 pub mod sandbox;
+pub mod swap;
 #[doc(hidden)]
 pub mod view;
 
@@ -26,7 +28,7 @@ pub use async_trait::async_trait;
 pub use engine;
 pub use executor::OutputWatcher;
 pub use runtime::{
-    CommandReport, Declaration, Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle, Intervals, Order,
-    Refused, Shutdown, Why,
+    Candidate, CommandReport, Deciders, Declaration, Farewell, Host, HostBuilder, HostError, HostEvent, HostHandle,
+    Intervals, Order, Refused, Shutdown, SwapTaken, Taken, Why, Wish,
 };
 pub use store;

@@ -10,6 +10,7 @@ use engine::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::input::RecordedInput;
+use crate::swap::SwapRecord;
 
 /// Stands for the decider's digest where a simulated fault answered in its place.
 pub const SIMULATED: &str = "simulated";
@@ -61,6 +62,8 @@ pub enum Entry {
         /// The first id that may not.
         below: AttemptId,
     },
+    /// A step of a swap (SPEC 11). Nothing is folded.
+    Swap(Box<SwapRecord>),
     /// The driver ended, and nothing was folded after this.
     End,
 }
@@ -74,6 +77,7 @@ impl Entry {
             Entry::Pass { .. } => "pass",
             Entry::Dispatch { .. } => "dispatch",
             Entry::Reserved { .. } => "reserved",
+            Entry::Swap(_) => "swap",
             Entry::End => "end",
         }
     }

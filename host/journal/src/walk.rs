@@ -138,6 +138,10 @@ impl Walk {
                 }
                 Err(differs(Some(&line.entry), expected.as_ref()))
             }
+            Entry::Swap(_) => {
+                self.living(line)?;
+                Ok(Step::Followed)
+            }
             Entry::End => {
                 self.settled(line)?;
                 self.ended = true;

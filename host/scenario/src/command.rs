@@ -37,6 +37,7 @@ pub(crate) enum Command {
     AnswerOne,
     List { provider: String, listing: Listing },
     Adopt { provider: String, listing: Listing },
+    Survey { provider: String, listing: Listing },
     Decider(Decider),
     BringUp,
     Rest,
@@ -155,6 +156,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("answer-one", "answer-one"),
     ("list", "list PROVIDER complete|partial [RESOURCE...]"),
     ("adopt", "adopt PROVIDER complete|partial [RESOURCE...]"),
+    ("survey", "survey PROVIDER complete|partial [RESOURCE...]"),
     ("decider", "decider ok|changed|broken, or decider broken-for NODE..."),
     ("bring-up", "bring-up"),
     ("rest", "rest"),
@@ -216,6 +218,9 @@ impl Command {
             }
             ("adopt", [provider, complete, entries @ ..]) => {
                 Command::Adopt { provider: owned(provider), listing: parse_listing(provider, complete, entries)? }
+            }
+            ("survey", [provider, complete, entries @ ..]) => {
+                Command::Survey { provider: owned(provider), listing: parse_listing(provider, complete, entries)? }
             }
             ("decider", ["ok"]) => Command::Decider(Decider::Ok),
             ("decider", ["changed"]) => Command::Decider(Decider::Changed),

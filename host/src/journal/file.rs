@@ -171,6 +171,11 @@ impl JournalFile {
         }
     }
 
+    /// Keeps a record that folds nothing.
+    pub(crate) fn note(&mut self, entry: Entry, at_ms: Millis) -> Result<(), JournalError> {
+        self.append(at_ms, entry.into())
+    }
+
     /// Makes durable what announces an effect, and all before it.
     pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
         if !self.dirty {

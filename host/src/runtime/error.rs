@@ -6,6 +6,7 @@ use engine::io::Fault;
 use engine::shape::ShapeError;
 
 use crate::journal::JournalError;
+use crate::registry::RegistryError;
 
 /// What a host reports to its caller.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,9 @@ pub enum HostError {
         /// When.
         at_ms: u64,
     },
+    /// A decider cannot be had. Nothing changed.
+    #[error(transparent)]
+    Decider(Box<RegistryError>),
     /// The driver refuses a command. Nothing changed.
     #[error(transparent)]
     Command(CommandError),

@@ -13,7 +13,7 @@ use crate::decide::Decider;
 
 /// Who watches.
 #[derive(Default)]
-pub(super) struct Instruments {
+pub(crate) struct Instruments {
     decisions: Option<Decisions>,
     metrics: Option<Arc<Metrics>>,
     /// The pass in flight: from the question to what came of the answer.

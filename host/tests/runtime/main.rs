@@ -10,3 +10,4 @@ mod ending;
 mod faults;
 mod fleet;
 mod seeds;
+mod swaps;
