@@ -84,7 +84,7 @@ fn sentence(error: &dyn std::fmt::Debug) -> String {
 
 /// Whether the module carries a section that tells its world. A module that is cut short is left to the encoder to refuse.
 fn has_world(module: &[u8]) -> bool {
-    sections(module).flatten().any(|(id, body)| {
-        id == 0 && text(body).is_some_and(|(name, _)| name.starts_with(b"component-type"))
-    })
+    sections(module)
+        .flatten()
+        .any(|(id, body)| id == 0 && text(body).is_some_and(|(name, _)| name.starts_with(b"component-type")))
 }

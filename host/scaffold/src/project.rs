@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-
 /// A name is used for a package, a file and a decider.
 const MAX_NAME: usize = 64;
 
@@ -50,7 +49,9 @@ impl Language {
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// The name cannot be a package's.
-    #[error("{0:?} cannot be the name of a decider: use a to z, 0 to 9 and single -, beginning with a letter, at most {MAX_NAME} characters")]
+    #[error(
+        "{0:?} cannot be the name of a decider: use a to z, 0 to 9 and single -, beginning with a letter, at most {MAX_NAME} characters"
+    )]
     Name(String),
     /// Something is there already.
     #[error("{}: something is there already", .0.display())]
@@ -147,7 +148,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let folder = folder.path().join("new");
             let written = create(&folder, "night-shift", *language).unwrap();
-            for path in ["README.md", ".gitignore", "wit/decider.wit", "tests/rules.txt", "tests/failures.txt", "build.sh"] {
+            for path in
+                ["README.md", ".gitignore", "wit/decider.wit", "tests/rules.txt", "tests/failures.txt", "build.sh"]
+            {
                 assert!(written.contains(&PathBuf::from(path)), "{path} of {language:?}: {written:?}");
             }
             let mut named = 0;

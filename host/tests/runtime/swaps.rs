@@ -47,7 +47,7 @@ pub fn odd(digest: &'static str, fault: Fault) -> Arc<Odd> {
 #[async_trait]
 impl Decider for Odd {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: self.digest.into(), rules: decider::describe().rules }
+        DeciderIdentity::new(self.digest, decider::describe())
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {

@@ -29,8 +29,7 @@ pub(super) fn run(module: &Path, wit: Option<&Path>, out: &Path, terminal: &Term
     };
     let component =
         scaffold::componentize(&bytes, &name, &contract).map_err(|error| input(module, error.to_string()))?;
-    std::fs::write(out, &component)
-        .map_err(|error| Failure::Failed(anyhow::anyhow!("{}: {error}", out.display())))?;
+    std::fs::write(out, &component).map_err(|error| Failure::Failed(anyhow::anyhow!("{}: {error}", out.display())))?;
     let file = out.display().to_string();
     if terminal.is_json() {
         let bytes = component.len();

@@ -72,9 +72,7 @@ pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure
             run::run(&load((!built_in).then_some(file), &limits.limits()?)?, &snapshot, terminal)
         }
         DeciderVerb::New { name, lang, folder } => new::run(name, *lang, folder.as_deref(), terminal),
-        DeciderVerb::Componentize { module, out, wit } => {
-            componentize::run(module, wit.as_deref(), out, terminal)
-        }
+        DeciderVerb::Componentize { module, out, wit } => componentize::run(module, wit.as_deref(), out, terminal),
     }
 }
 
