@@ -98,12 +98,14 @@ fn it_passes_what_it_passed() {
     let asked = Rc::clone(&loaded);
     let subject = Subject { identity: loaded.identity(), ask: Rc::new(move |snapshot| asked.decide(snapshot)) };
     let mut played = 0;
-    let scenarios = texts("scenarios").into_iter().filter(|(name, _)| &name[..2] <= LAST_SCENARIO);
+    // Those two show which rule holds while creates are paused; the pause itself holds below the decider, whatever it speaks.
+    let other = |name: &str| name.starts_with("57-") || name.starts_with("59-");
+    let scenarios = texts("scenarios").into_iter().filter(|(name, _)| &name[..2] <= LAST_SCENARIO && !other(name));
     let policy = texts("../examples/policy-tests").into_iter();
     for (name, text) in scenarios.chain(policy.filter(|(name, _)| ["rules.txt", "failures.txt"].contains(&&**name))) {
         let script = Script::parse(&text).unwrap();
         for case in &script.cases {
-            let came = play(&script, case, &subject, &Bounds { steps: 20_000, in_time: None }).unwrap();
+            let came = play(&script, case, &subject, &Bounds::default()).unwrap();
             assert!(came.misses.is_empty(), "{name} {:?}: {}", case.name, came.misses[0].what);
             played += 1;
         }

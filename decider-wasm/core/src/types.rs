@@ -207,6 +207,14 @@ record! {
     }
 }
 
+impl Snapshot {
+    /// The group that a row belongs to; `None` when its group is gone from the shape.
+    #[inline]
+    pub fn group_of(&self, row: &NodeRow) -> Option<&Group> {
+        self.groups.get(row.group as usize)
+    }
+}
+
 /// One row of [`Nodes`]: codes and instants as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]

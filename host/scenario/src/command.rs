@@ -8,6 +8,7 @@ use engine::shape::ClusterShape;
 use crate::expect::{Expectation, Never};
 use crate::node::NodeFacts;
 use crate::order::{USAGE, parse_order};
+use crate::snapshot::Stated;
 use crate::words::{
     number, parse_fault, parse_listing, parse_ms, parse_observation, parse_operation, parse_result, parse_shape,
 };
@@ -45,7 +46,7 @@ pub(crate) enum Command {
     Settles { within_ms: u64 },
     Expect(Expectation),
     Never(Never),
-    Snapshot { now_ms: Option<u64>, generation: Option<u64>, counts: Vec<(String, u32)> },
+    Snapshot { now_ms: Option<u64>, generation: Option<u64>, counts: Vec<(String, Stated)> },
     Node(NodeFacts),
 }
 
@@ -289,7 +290,7 @@ fn parse_snapshot(words: &[&str]) -> Result<Command, String> {
         match (*word, word.split_once('=')) {
             ("at", _) => now_ms = Some(parse_ms(words.next().ok_or("at when?")?)?),
             ("generation", _) => generation = Some(number(words.next().ok_or("which generation?")?, "generation")?),
-            (_, Some((group, count))) => counts.push((group.into(), number(count, "count")?)),
+            (_, Some((group, stated))) => counts.push((group.into(), Stated::parse(stated)?)),
             _ => return Err(usage("snapshot")),
         }
     }

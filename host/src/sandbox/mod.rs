@@ -73,6 +73,11 @@ impl Sandbox {
         Ok(Sandbox { cache: Some(Arc::new(cache)), ..Sandbox::new(limits)? })
     }
 
+    /// The same sandbox, with a cache of compiled code from now on.
+    pub fn cached(self, cache: Cache) -> Sandbox {
+        Sandbox { cache: Some(Arc::new(cache)), ..self }
+    }
+
     /// Removes compiled code from the cache: all but that of the deciders with these digests, as this sandbox runs them.
     /// Returns how many files went.
     pub fn collect(&self, keep: &[&str]) -> usize {
