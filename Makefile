@@ -6,6 +6,9 @@ GUEST ?= $(or $(HOMEOSTAT_GUEST_TOOLCHAIN),auto)
 # What `make run` brings up.
 FLEET ?= examples/web.toml
 
+# How long each target of make fuzz runs.
+FUZZ_SECONDS ?= 600
+
 CARGO ?= cargo
 
 # `auto` is the build's own default. Setting it would differ from not setting it, and build again.
@@ -16,7 +19,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser build run deciders test check bench fmt
+.PHONY: help setup browser build run deciders test check fuzz bench fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +58,11 @@ check: setup ## format, lints, documentation, licences
 	else \
 		echo "cargo-deny is not installed: tests/tests/licences.rs has checked licences and sources, advisories are unchecked"; \
 	fi
+
+# Where the seed differs, so do the cases.
+fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number
+	HOMEOSTAT_FUZZ_SECONDS=$(FUZZ_SECONDS) HOMEOSTAT_FUZZ_SEED=$$(date +%s) HOMEOSTAT_FUZZ_KEEP=1 \
+		$(CARGO) test --release --locked --test fuzz -- --nocapture --test-threads=1
 
 bench: setup ## what a decision costs, the component against the native call
 	$(CARGO) bench --locked -p benches
