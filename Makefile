@@ -10,6 +10,8 @@ FLEET ?= examples/web.toml
 FUZZ_SECONDS ?= 600
 
 CARGO ?= cargo
+# The flag without a meaning sets these pages apart from those that were made without a list of what is public.
+DOC = RUSTDOC=$(CURDIR)/scripts/rustdoc.sh RUSTDOCFLAGS="-D warnings --cfg surface" $(CARGO) doc --release --locked --workspace --no-deps
 
 # `auto` is the build's own default. Setting it would differ from not setting it, and build again.
 ifeq ($(GUEST),auto)
@@ -19,10 +21,10 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser build run deciders test check fuzz bench fmt
+.PHONY: help setup browser build run deciders test check fuzz bench public-api fmt
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  GUEST=auto|rustup|debian   how the guests are compiled"
 	@echo "  FLEET=file.toml            what make run brings up"
@@ -45,12 +47,14 @@ browser: ## the browser that the tests of the dashboard drive, where it is missi
 
 test: setup browser ## all tests
 	$(CARGO) test --release --locked --no-fail-fast
+	$(CARGO) test --release --locked --no-fail-fast -p traces --features otlp
 
 check: setup ## format, lints, documentation, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --workspace --no-deps
-	$(CARGO) test --release --locked --test licences --test tidy
+	$(CARGO) clippy --release --locked -p traces --features otlp --all-targets -- -D warnings
+	$(DOC)
+	$(CARGO) test --release --locked --test licences --test tidy --test surface -- --include-ignored
 	@if command -v cargo-deny >/dev/null 2>&1; then \
 		$(CARGO) deny --all-features check licenses bans sources && \
 		{ $(CARGO) deny --all-features check advisories || \
@@ -66,6 +70,11 @@ fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=n
 
 bench: setup ## what a decision costs, the component against the native call
 	$(CARGO) bench --locked -p benches
+
+# A list that takes something away needs another version in Cargo.toml first (0.x: the minor).
+public-api: setup ## write docs/public-api.txt, the list of what other programs can use
+	$(DOC)
+	BLESS=1 $(CARGO) test --release --locked --test surface -- --include-ignored
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

@@ -24,6 +24,11 @@ pub trait Decider: Send + Sync {
         None
     }
 
+    /// Another way to ask the same decider, that does not queue behind the calls of this one; `None` where calls do not queue.
+    fn beside(&self) -> Option<Arc<dyn Decider>> {
+        None
+    }
+
     /// One plan for one snapshot; nothing else may influence it.
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure>;
 }
@@ -35,7 +40,7 @@ pub struct NativeDecider;
 #[async_trait]
 impl Decider for NativeDecider {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+        DeciderIdentity::native()
     }
 
     fn description(&self) -> Description {
@@ -78,7 +83,7 @@ impl SandboxedDecider {
 #[async_trait]
 impl Decider for SandboxedDecider {
     fn identity(&self) -> DeciderIdentity {
-        DeciderIdentity { digest: self.decider.digest().into(), rules: self.decider.description().rules.clone() }
+        self.decider.identity()
     }
 
     fn description(&self) -> Description {
@@ -87,6 +92,11 @@ impl Decider for SandboxedDecider {
 
     fn fuel_used(&self) -> Option<u64> {
         Some(self.decider.fuel_used())
+    }
+
+    fn beside(&self) -> Option<Arc<dyn Decider>> {
+        // Without another thread, calls queue.
+        Some(Arc::new(SandboxedDecider::start(self.decider.clone()).ok()?))
     }
 
     async fn decide(&self, snapshot: Arc<Snapshot>) -> Result<Plan, DeciderFailure> {

@@ -85,6 +85,8 @@ fn wild_row(random: &mut Random, node: u32, now_ms: u64) -> NodeRow {
         probe_at: instant(random, now_ms),
         restart_at: instant(random, now_ms),
         stage_deadline: instant(random, now_ms),
+        turn: if random.once_in(3) { random.below(5) as u32 } else { NO_INDEX },
+        marks: if random.once_in(24) { random.number() as u8 } else { 0 },
     }
 }
 
@@ -138,6 +140,7 @@ fn snapshot(now_ms: u64, generation: u64, nodes: Nodes) -> Snapshot {
         failed: 1,
         deleting: 2,
         pending: 3,
+        ..Group::default()
     };
     let template = |index: u32| Template {
         provider: "process".into(),

@@ -59,7 +59,7 @@ const ONE: &[(Mutation, Kind)] =
 
 /// The property that the search finds broken, and the path to it; `None` when all holds.
 fn found(mutation: Mutation, kind: Kind) -> Option<(&'static str, Vec<String>)> {
-    let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+    let identity = DeciderIdentity::native();
     let decide = |snapshot: &Snapshot| Ok(reconcile(snapshot));
     let scope = Scope { nodes: 1, kind, ..Scope::default() };
     let check =

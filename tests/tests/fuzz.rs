@@ -70,6 +70,7 @@ fn components() {
 
 fn snapshot(choices: &mut Choices<'_>) -> Snapshot {
     let now_ms = choices.number(1_700_000_000_000);
+    let perhaps = |choices: &mut Choices<'_>| (choices.byte() & 1 != 0).then(|| choices.below(300));
     let group = |choices: &mut Choices<'_>| Group {
         name: choices.text(),
         count: choices.below(1 << 16),
@@ -78,6 +79,14 @@ fn snapshot(choices: &mut Choices<'_>) -> Snapshot {
         failed: choices.below(300),
         deleting: choices.below(300),
         pending: choices.below(300),
+        max_unavailable: perhaps(choices),
+        max_surge: choices.below(4),
+        available: choices.below(300),
+        failing: choices.below(300),
+        trying: choices.below(3),
+        max_failing: perhaps(choices),
+        pauses: choices.byte(),
+        parameters: (0..choices.below(2)).map(|_| (choices.text(), choices.text())).collect(),
     };
     let template = |choices: &mut Choices<'_>| Template {
         provider: choices.text(),
@@ -135,6 +144,8 @@ fn row(choices: &mut Choices<'_>, node: u32, now_ms: u64) -> NodeRow {
         probe_at: choices.number(now_ms),
         restart_at: choices.number(now_ms),
         stage_deadline: choices.number(now_ms),
+        turn: index(choices),
+        marks: if rare & 128 != 0 { choices.byte() } else { 0 },
     }
 }
 

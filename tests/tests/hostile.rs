@@ -134,7 +134,7 @@ fn an_import_of_types_only_is_let_through() {
 fn another_world_is_refused_with_what_it_exports() {
     assert_eq!(
         refused(guests::OTHER_WORLD).to_string(),
-        "it does not export homeostat:decider/policy@1.0.0; it exports run, hostile:other/greeter"
+        "it does not export homeostat:decider/policy@1.1.0; it exports run, hostile:other/greeter"
     );
 }
 
@@ -145,7 +145,7 @@ fn another_contract_version_is_refused_with_both_versions() {
         (guests::CONTRACT_TWO, "description", "2.0.0"),
         (guests::CONTRACT_NEWER_MINOR, "description", "1.7.0"),
     ] {
-        let expected = format!("its {place}'s contract version is {found}; this host speaks 1.0.0");
+        let expected = format!("its {place}'s contract version is {found}; this host speaks 1.0 and 1.1");
         assert_eq!(refused(component).to_string(), expected);
     }
     assert_eq!(refused(guests::INTERFACE_UNVERSIONED).class(), "contract");
@@ -454,7 +454,7 @@ fn inspection_names_the_decider() {
     assert_eq!(inspection.name, "ladder");
     assert_eq!(inspection.contract, decider::CONTRACT);
     assert_eq!(inspection.imports, Vec::<String>::new());
-    assert_eq!(inspection.exports, ["homeostat:decider/policy@1.0.0"]);
+    assert_eq!(inspection.exports, ["homeostat:decider/policy@1.1.0"]);
     assert_eq!(inspection.rules, decider::describe().rules);
     assert_eq!(inspection.size_bytes, decider_component().len() as u64);
     serde_json::to_string(&inspection).unwrap();

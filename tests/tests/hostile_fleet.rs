@@ -21,7 +21,7 @@ fn load(bytes: &[u8]) -> Arc<LoadedDecider> {
 fn obey(s: &mut Session, decider: &Arc<LoadedDecider>) -> Came {
     let asked = decider.clone();
     s.decide = Box::new(move |snapshot| asked.decide(snapshot));
-    let identity = DeciderIdentity { digest: decider.digest().into(), rules: decider.description().rules.clone() };
+    let identity = decider.identity();
     s.feed(Input::DeciderChanged(identity))
 }
 
@@ -99,7 +99,7 @@ fn a_decider_that_panics_for_one_node_keeps_the_others() {
 #[test]
 fn scenarios_are_the_same_through_the_component() {
     let built_in = load(decider_component());
-    let identity = DeciderIdentity { digest: built_in.digest().into(), rules: built_in.description().rules.clone() };
+    let identity = built_in.identity();
     let subject = Subject { identity, ask: Rc::new(move |snapshot| built_in.decide(snapshot)) };
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
     let mut played = 0;
@@ -143,7 +143,7 @@ fn a_hostile_decider_fails_its_policy_tests() {
     for bytes in cases {
         let hostile = load(bytes);
         let name = hostile.description().name.clone();
-        let identity = DeciderIdentity { digest: hostile.digest().into(), rules: native().rules };
+        let identity = DeciderIdentity { rules: native().rules, ..hostile.identity() };
         let subject = Subject { identity, ask: Rc::new(move |snapshot| hostile.decide(snapshot)) };
         for text in &texts {
             let script = Script::parse(text).unwrap();

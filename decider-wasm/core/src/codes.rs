@@ -181,8 +181,12 @@ codes! {
         Observation = 3, "an observation of the bootstrap";
         /// A change of the desired state, or the node's death.
         Steady = 4, "a change";
-        /// A person: the facts contradict each other.
+        /// A person: the facts contradict each other, or somebody has paused.
         Person = 5, "a person";
+        /// A place in the group's budget: others of the group are unavailable.
+        Budget = 6, "a place in the group's budget";
+        /// The group's circuit: too many of its nodes fail.
+        Circuit = 7, "the group's circuit";
     }
 }
 
@@ -194,6 +198,22 @@ pub mod live {
     pub const ENDPOINT: u8 = 2;
     /// The bootstrap session is live.
     pub const SESSION: u8 = 4;
+}
+
+/// Bits of a group's `pauses`.
+pub mod pauses {
+    /// What would be made is held.
+    pub const CREATES: u8 = 1;
+    /// What would be ended is held.
+    pub const DESTROYS: u8 = 2;
+    /// Replacing for drift is held.
+    pub const ROLLOUT: u8 = 4;
+}
+
+/// Bits of the `marks` column.
+pub mod marks {
+    /// The slot is beyond the group's count: there for a rollout.
+    pub const SURGE: u8 = 1;
 }
 
 /// "None" in an index column.

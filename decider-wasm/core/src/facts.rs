@@ -2,7 +2,7 @@
 //!
 //! Each value of each fact is one bit of a [`Facts`], so that a row of the ladder is one mask.
 
-use crate::{Intent, NO_INDEX, NodeRow, OperationKind, Stage, live};
+use crate::{Group, Intent, NO_INDEX, NodeRow, OperationKind, Snapshot, Stage, live, pauses};
 
 macro_rules! facts {
     (@offset) => { 0 };
@@ -67,6 +67,8 @@ facts! {
         Same = "same",
         /// Desired, with another template.
         Drifted = "drifted",
+        /// Desired, with another template, and kept as it is while the group's rollout is paused.
+        Kept = "kept",
     }
     /// The stage, as far as the ladder distinguishes it.
     Standing {
@@ -164,6 +166,29 @@ facts! {
         /// Not yet.
         Waits = "waits",
     }
+    /// Does the group's rollout leave room to replace it, or to try it again?
+    Room {
+        /// Yes, or nothing is limited.
+        Free = "free",
+        /// Drifted and ready, and as many of the group are unavailable as may be.
+        Full = "full",
+        /// Too many of the group fail: drifted and ready; or destroyed and undrifted, and not the one whose turn it is.
+        Open = "open",
+    }
+    /// Does somebody hold back what would be made in the group?
+    Making {
+        /// No.
+        Free = "free",
+        /// Yes.
+        Held = "held",
+    }
+    /// Does somebody hold back what would be ended in the group?
+    Ending {
+        /// No.
+        Free = "free",
+        /// Yes.
+        Held = "held",
+    }
 }
 
 /// The facts of one node: exactly one bit set in each column's mask.
@@ -171,12 +196,24 @@ facts! {
 pub struct Facts(pub u64);
 
 impl Facts {
-    /// The facts of a row at an instant.
+    /// The facts of a row of a snapshot at an instant, with the group that it belongs to; `None` when its group is gone.
     #[inline]
-    pub fn of(row: &NodeRow, now_ms: u64) -> Facts {
+    pub fn of(row: &NodeRow, group: Option<&Group>, now_ms: u64) -> Facts {
         let waits = |at: u64| u64::from(at > now_ms);
+        let wanted = wanted(row);
+        let paused = group.map_or(0, |group| group.pauses);
+        // Most groups limit nothing, and most nodes are as they should be.
+        let (wanted, room) = match (group, wanted) {
+            (None, _) | (_, Wanted::No) => (wanted, Room::Free),
+            (Some(group), _) => match limited(row, wanted, group) {
+                true => {
+                    (if paused & pauses::ROLLOUT != 0 { kept(row, wanted) } else { wanted }, room(row, wanted, group))
+                }
+                false => (wanted, Room::Free),
+            },
+        };
         Facts(
-            wanted(row).bit()
+            wanted.bit()
                 | standing(row).bit()
                 | aim(row.intent).bit()
                 | Flight::Idle.bit() << u64::from(row.pending != 0)
@@ -186,8 +223,17 @@ impl Facts {
                 | Session::None.bit() << u64::from(row.live & live::SESSION != 0)
                 | Restart::Due.bit() << waits(row.restart_at)
                 | Effect::Due.bit() << waits(row.next_effect_at)
-                | Look::Due.bit() << waits(row.probe_at),
+                | Look::Due.bit() << waits(row.probe_at)
+                | room.bit()
+                | Making::Free.bit() << u64::from(paused & pauses::CREATES != 0)
+                | Ending::Free.bit() << u64::from(paused & pauses::DESTROYS != 0),
         )
+    }
+
+    /// The facts of a row of this snapshot.
+    #[inline]
+    pub fn in_snapshot(row: &NodeRow, snapshot: &Snapshot) -> Facts {
+        Facts::of(row, snapshot.group_of(row), snapshot.now_ms)
     }
 
     /// The words of the facts, in the order of the columns.
@@ -208,6 +254,40 @@ fn wanted(row: &NodeRow) -> Wanted {
     } else {
         Wanted::Drifted
     }
+}
+
+/// Whether anything of a rollout could concern it.
+#[inline]
+fn limited(row: &NodeRow, wanted: Wanted, group: &Group) -> bool {
+    wanted == Wanted::Drifted || (row.stage == Stage::Destroyed.code() && group.max_failing.is_some())
+}
+
+/// What drifted is kept while the rollout is paused: it goes on with the template it has. Nothing is left to keep of what is
+/// destroyed.
+#[cold]
+fn kept(row: &NodeRow, wanted: Wanted) -> Wanted {
+    if wanted == Wanted::Drifted && row.stage != Stage::Destroyed.code() { Wanted::Kept } else { wanted }
+}
+
+/// The room that the group's limits leave for it.
+#[cold]
+fn room(row: &NodeRow, wanted: Wanted, group: &Group) -> Room {
+    let open = group.max_failing.is_some_and(|most| group.failing > most);
+    if row.stage == Stage::Destroyed.code() {
+        // Half-open: one at a time is tried, so that the circuit closes when whatever it was is over.
+        let tried = row.turn == 0 && group.trying == 0;
+        return if wanted == Wanted::Same && open && !tried { Room::Open } else { Room::Free };
+    }
+    let ready = Stage::from_code(row.stage).is_some_and(Stage::is_ready);
+    if wanted != Wanted::Drifted || !ready || row.intent != Intent::Active.code() {
+        return Room::Free;
+    }
+    if open {
+        return Room::Open;
+    }
+    let Some(most) = group.max_unavailable else { return Room::Free };
+    let spare = group.available.saturating_sub(group.count.saturating_sub(most));
+    if row.turn < spare { Room::Free } else { Room::Full }
 }
 
 #[inline]

@@ -4,7 +4,8 @@
 //! does not list matches the last row only, so nothing follows from unknown facts.
 
 use crate::facts::{
-    Address, Aim, Column, Doubt, Effect, Facts, Flight, Lease, Look, Restart, Session, Standing, Wanted,
+    Address, Aim, Column, Doubt, Effect, Ending, Facts, Flight, Lease, Look, Making, Restart, Room, Session, Standing,
+    Wanted,
 };
 use crate::{HoldKind, NodeRow, Verb};
 
@@ -68,7 +69,10 @@ const ANY: u64 = 0;
 const NO: u64 = Wanted::No.bit();
 const SAME: u64 = Wanted::Same.bit();
 const DRIFT: u64 = Wanted::Drifted.bit();
-const YES: u64 = SAME | DRIFT;
+const KEPT: u64 = Wanted::Kept.bit();
+const YES: u64 = SAME | DRIFT | KEPT;
+/// With the template it has.
+const STAYS: u64 = SAME | KEPT;
 
 const VACANT: u64 = Standing::Vacant.bit();
 const NEW: u64 = Standing::New.bit();
@@ -79,7 +83,9 @@ const JOINED: u64 = Standing::Joined.bit();
 const READY: u64 = Standing::Ready.bit();
 const FAILED: u64 = Standing::Failed.bit();
 const GONE: u64 = Standing::Destroyed.bit();
-const NODE: u64 = NEW | ADDR | BOOTING | JOINED | READY | FAILED;
+/// Has not failed.
+const WELL: u64 = NEW | ADDR | BOOTING | JOINED | READY;
+const NODE: u64 = WELL | FAILED;
 
 const ACTIVE: u64 = Aim::Active.bit();
 const DELETE: u64 = Aim::Deleting.bit();
@@ -105,41 +111,56 @@ const E_WAIT: u64 = Effect::Waits.bit();
 const L_DUE: u64 = Look::Due.bit();
 const L_WAIT: u64 = Look::Waits.bit();
 
+const FULL: u64 = Room::Full.bit();
+const OPEN: u64 = Room::Open.bit();
+const MAKES: u64 = Making::Free.bit();
+const M_HELD: u64 = Making::Held.bit();
+const E_HELD: u64 = Ending::Held.bit();
+
 use HoldKind as H;
 use Until as U;
 use Verb as V;
 use Verdict::{Act, Hold};
 
-/// The ladder.
+/// The ladder. A rule's number says when it came, not where it stands.
 #[rustfmt::skip]
 pub const LADDER: &[Row] = &[
-    // rule   wanted standing aim     flight doubt       lease address session restart effect  look     then
-    row( 0, [YES,   VACANT,  ACTIVE, IDLE,  SURE,       NONE, NOADR,  NOSES,  ANY,    ANY,    ANY   ], Act(V::Insert),              "the slot is desired and no node holds it"),
-    row( 1, [NO,    GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  ANY,    ANY,    ANY   ], Act(V::Reap),                "nothing is left of it and the slot is not desired"),
-    row( 2, [YES,   GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_DUE,  ANY,    ANY   ], Act(V::Restart),             "nothing is left of it and the slot is desired"),
-    row( 3, [YES,   GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_WAIT, ANY,    ANY   ], Hold(H::Instant, U::Restart), "backing off before the next attempt"),
-    row( 4, [NO,    NODE,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY   ], Act(V::BeginDelete),         "the slot is not desired any more"),
-    row( 4, [DRIFT, NODE,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY   ], Act(V::BeginDelete),         "the slot's template changed"),
-    row( 4, [SAME,  FAILED,  ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY   ], Act(V::BeginDelete),         "the attempt failed"),
-    row( 5, [ANY,   NODE,    ANY,    FLIES, ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY   ], Hold(H::Result, U::Deadline), "an operation is in flight"),
-    row( 6, [ANY,   NODE,    DELETE, IDLE,  CREATE,     ANY,  ANY,    ANY,    ANY,    E_DUE,  ANY   ], Act(V::CreateLease),         "a create may have happened: adopt what it made, to be able to destroy it"),
-    row( 6, [ANY,   NODE,    DELETE, IDLE,  BOOT,       LIVE, KNOWN,  ANY,    ANY,    E_DUE,  ANY   ], Act(V::StartBootstrap),      "a bootstrap may have started: adopt it, to be able to cancel it"),
-    row( 7, [ANY,   NODE,    DELETE, IDLE,  SURE,       ANY,  ANY,    SESS,   ANY,    E_DUE,  ANY   ], Act(V::CancelBootstrap),     "its bootstrap session is live"),
-    row( 8, [ANY,   NODE,    DELETE, IDLE,  SURE,       LIVE, ANY,    NOSES,  ANY,    E_DUE,  ANY   ], Act(V::DestroyLease),        "its lease is live"),
-    row( 9, [ANY,   NODE,    DELETE, IDLE,  SURE,       NONE, ANY,    NOSES,  ANY,    ANY,    ANY   ], Act(V::MarkDestroyed),       "nothing is left of it"),
-    row(10, [ANY,   NODE,    ANY,    IDLE,  ANY,        ANY,  ANY,    ANY,    ANY,    E_WAIT, ANY   ], Hold(H::Instant, U::Effect), "backing off before the next operation"),
-    row(10, [ANY,   NODE,    ACTIVE, IDLE,  ANY,        ANY,  ANY,    ANY,    ANY,    E_DUE,  L_WAIT], Hold(H::Instant, U::Look),   "waiting to look again"),
-    row(11, [SAME,  READY,   ACTIVE, IDLE,  SURE,       LIVE, ANY,    ANY,    ANY,    E_DUE,  L_DUE ], Hold(H::Steady, U::Open),    "ready"),
-    row(12, [SAME,  NEW,     ACTIVE, IDLE,  SURE|CREATE,NONE, NOADR,  NOSES,  ANY,    E_DUE,  L_DUE ], Act(V::CreateLease),         "it has no lease"),
-    row(13, [SAME,  LEASED,  ACTIVE, IDLE,  SURE,       LIVE, NOADR,  NOSES,  ANY,    E_DUE,  L_DUE ], Act(V::LookupEndpoint),      "it has a lease and no endpoint"),
-    row(14, [SAME,  JOINED,  ACTIVE, IDLE,  SURE,       LIVE, ANY,    SESS,   ANY,    E_DUE,  L_DUE ], Act(V::ConvergenceObserved), "it joined and its session is live"),
-    row(15, [SAME,  BOOTING, ACTIVE, IDLE,  SURE,       LIVE, ANY,    SESS,   ANY,    E_DUE,  L_DUE ], Hold(H::Observation, U::Stage), "its bootstrap is running"),
-    row(16, [SAME,  ADDR,    ACTIVE, IDLE,  SURE|BOOT,  LIVE, KNOWN,  NOSES,  ANY,    E_DUE,  L_DUE ], Act(V::StartBootstrap),      "it has a lease and an endpoint and no session"),
+    // rule   wanted standing aim     flight doubt       lease address session restart effect  look    room  making ending  then
+    row(21, [YES,   VACANT,  ACTIVE, IDLE,  SURE,       NONE, NOADR,  NOSES,  ANY,    ANY,    ANY,    ANY,  M_HELD, ANY  ], Hold(H::Person, U::Open),    "what would be made is held"),
+    row( 0, [YES,   VACANT,  ACTIVE, IDLE,  SURE,       NONE, NOADR,  NOSES,  ANY,    ANY,    ANY,    ANY,  MAKES,  ANY  ], Act(V::Insert),              "the slot is desired and no node holds it"),
+    row( 1, [NO,    GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Act(V::Reap),                "nothing is left of it and the slot is not desired"),
+    row(21, [YES,   GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_DUE,  ANY,    ANY,    ANY,  M_HELD, ANY  ], Hold(H::Person, U::Open),    "what would be made is held"),
+    row(20, [SAME,  GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_DUE,  ANY,    ANY,    OPEN, MAKES,  ANY  ], Hold(H::Circuit, U::Open),   "too many of its group fail: one at a time is tried again"),
+    row( 2, [YES,   GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_DUE,  ANY,    ANY,    ANY,  MAKES,  ANY  ], Act(V::Restart),             "nothing is left of it and the slot is desired"),
+    row( 3, [YES,   GONE,    ANY,    IDLE,  SURE,       NONE, ANY,    NOSES,  R_WAIT, ANY,    ANY,    ANY,  ANY,    ANY  ], Hold(H::Instant, U::Restart), "backing off before the next attempt"),
+    row(18, [KEPT,  READY,   ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Hold(H::Person, U::Open),    "the slot's template changed, and the group's rollout is paused"),
+    row(20, [DRIFT, READY,   ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    OPEN, ANY,    ANY  ], Hold(H::Circuit, U::Open),   "the slot's template changed, and too many of its group fail"),
+    row(19, [DRIFT, READY,   ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    FULL, ANY,    ANY  ], Hold(H::Budget, U::Open),    "the slot's template changed, and others of its group are unavailable"),
+    row(22, [NO,    WELL,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    E_HELD], Hold(H::Person, U::Open),   "the slot is not desired any more, and what would be ended is held"),
+    row(22, [DRIFT, WELL,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    E_HELD], Hold(H::Person, U::Open),   "the slot's template changed, and what would be ended is held"),
+    row( 4, [NO,    NODE,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Act(V::BeginDelete),         "the slot is not desired any more"),
+    row( 4, [DRIFT, NODE,    ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Act(V::BeginDelete),         "the slot's template changed"),
+    row( 4, [STAYS, FAILED,  ACTIVE, ANY,   ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Act(V::BeginDelete),         "the attempt failed"),
+    row( 5, [ANY,   NODE,    ANY,    FLIES, ANY,        ANY,  ANY,    ANY,    ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Hold(H::Result, U::Deadline), "an operation is in flight"),
+    row( 6, [ANY,   NODE,    DELETE, IDLE,  CREATE,     ANY,  ANY,    ANY,    ANY,    E_DUE,  ANY,    ANY,  ANY,    ANY  ], Act(V::CreateLease),         "a create may have happened: adopt what it made, to be able to destroy it"),
+    row( 6, [ANY,   NODE,    DELETE, IDLE,  BOOT,       LIVE, KNOWN,  ANY,    ANY,    E_DUE,  ANY,    ANY,  ANY,    ANY  ], Act(V::StartBootstrap),      "a bootstrap may have started: adopt it, to be able to cancel it"),
+    row( 7, [ANY,   NODE,    DELETE, IDLE,  SURE,       ANY,  ANY,    SESS,   ANY,    E_DUE,  ANY,    ANY,  ANY,    ANY  ], Act(V::CancelBootstrap),     "its bootstrap session is live"),
+    row( 8, [ANY,   NODE,    DELETE, IDLE,  SURE,       LIVE, ANY,    NOSES,  ANY,    E_DUE,  ANY,    ANY,  ANY,    ANY  ], Act(V::DestroyLease),        "its lease is live"),
+    row( 9, [ANY,   NODE,    DELETE, IDLE,  SURE,       NONE, ANY,    NOSES,  ANY,    ANY,    ANY,    ANY,  ANY,    ANY  ], Act(V::MarkDestroyed),       "nothing is left of it"),
+    row(10, [ANY,   NODE,    ANY,    IDLE,  ANY,        ANY,  ANY,    ANY,    ANY,    E_WAIT, ANY,    ANY,  ANY,    ANY  ], Hold(H::Instant, U::Effect), "backing off before the next operation"),
+    row(10, [ANY,   NODE,    ACTIVE, IDLE,  ANY,        ANY,  ANY,    ANY,    ANY,    E_DUE,  L_WAIT, ANY,  ANY,    ANY  ], Hold(H::Instant, U::Look),   "waiting to look again"),
+    row(11, [SAME,  READY,   ACTIVE, IDLE,  SURE,       LIVE, ANY,    ANY,    ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Hold(H::Steady, U::Open),    "ready"),
+    row(21, [STAYS, NEW,     ACTIVE, IDLE,  SURE,       NONE, NOADR,  NOSES,  ANY,    E_DUE,  L_DUE,  ANY,  M_HELD, ANY  ], Hold(H::Person, U::Open),    "what would be made is held"),
+    row(12, [STAYS, NEW,     ACTIVE, IDLE,  SURE|CREATE,NONE, NOADR,  NOSES,  ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Act(V::CreateLease),         "it has no lease"),
+    row(13, [STAYS, LEASED,  ACTIVE, IDLE,  SURE,       LIVE, NOADR,  NOSES,  ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Act(V::LookupEndpoint),      "it has a lease and no endpoint"),
+    row(14, [STAYS, JOINED,  ACTIVE, IDLE,  SURE,       LIVE, ANY,    SESS,   ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Act(V::ConvergenceObserved), "it joined and its session is live"),
+    row(15, [STAYS, BOOTING, ACTIVE, IDLE,  SURE,       LIVE, ANY,    SESS,   ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Hold(H::Observation, U::Stage), "its bootstrap is running"),
+    row(16, [STAYS, ADDR,    ACTIVE, IDLE,  SURE|BOOT,  LIVE, KNOWN,  NOSES,  ANY,    E_DUE,  L_DUE,  ANY,  ANY,    ANY  ], Act(V::StartBootstrap),      "it has a lease and an endpoint and no session"),
     Row { rule: 17, when: u64::MAX, then: Hold(H::Person, U::Open), reason: "its facts contradict each other, or are not known to this decider" },
 ];
 
-/// The rules' ids and sentences, in the order of their numbers (SPEC 4).
-pub const RULES: [(&str, &str); 18] = [
+/// The rules' ids and sentences, in the order of their numbers (SPEC 4). A number is never given to another rule.
+pub const RULES: [(&str, &str); 23] = [
     ("R0", "A desired slot that no node holds gets a fresh attempt."),
     ("R1", "A destroyed node whose slot is not desired is reaped."),
     ("R2", "A destroyed node whose slot is desired restarts, with a fresh attempt and the latest template."),
@@ -158,10 +179,18 @@ pub const RULES: [(&str, &str); 18] = [
     ("R15", "A node whose bootstrap runs waits for its observations, until the stage's deadline."),
     ("R16", "A node with a lease and an endpoint and no session starts its bootstrap."),
     ("R17", "A node whose facts contradict each other, or are unknown, waits for a person and is reported."),
+    ("R18", "A ready node whose template changed stays as it is while its group's rollout is paused."),
+    ("R19", "A ready node whose template changed waits while as many of its group are unavailable as may be."),
+    (
+        "R20",
+        "While too many of a group's nodes fail, no ready node is replaced and destroyed ones restart one at a time.",
+    ),
+    ("R21", "Nothing is made in a group while a person or a guard holds that back."),
+    ("R22", "Nothing that has not failed is ended in a group while a person or a guard holds that back."),
 ];
 
 /// What each column of [`row`] is; the order of the arrays above.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 14] = [
     Column::Wanted,
     Column::Standing,
     Column::Aim,
@@ -173,12 +202,15 @@ const COLUMNS: [Column; 11] = [
     Column::Restart,
     Column::Effect,
     Column::Look,
+    Column::Room,
+    Column::Making,
+    Column::Ending,
 ];
 
 /// Values the contract does not list.
 const UNKNOWN: u64 = Standing::Unknown.bit() | Aim::Unknown.bit() | Doubt::Unknown.bit() | Lease::Unknown.bit();
 
-const fn row(rule: u8, facts: [u64; 11], then: Verdict, reason: &'static str) -> Row {
+const fn row(rule: u8, facts: [u64; 14], then: Verdict, reason: &'static str) -> Row {
     let (mut column, mut when) = (0, 0);
     while column < facts.len() {
         let mask = COLUMNS[column].mask();

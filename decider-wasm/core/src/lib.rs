@@ -2,7 +2,7 @@
 //!
 //! **Purity contract**: [`reconcile`] is a function of its argument and of nothing else. It reads no clock, randomness,
 //! environment, file or network, keeps nothing between calls, iterates no hash map, and never panics, whatever bytes the
-//! columns hold. What it decides for a node depends on that node's row and on `now` alone (S12).
+//! columns hold. What it decides for a node depends on that node's row, its group's totals and `now` alone (S12).
 #![cfg_attr(not(any(test, feature = "serde", feature = "component")), no_std)]
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod ladder;
 #[cfg(test)]
 mod tests;
 mod types;
+pub mod v1_0;
 
 use alloc::{string::ToString, vec};
 
@@ -26,7 +27,10 @@ use ladder::{RULES, first_match};
 pub use ladder::{Until, Verdict};
 
 /// The version of the contract (`wit/decider.wit`) that these types speak.
-pub const CONTRACT: &str = "1.0.0";
+pub const CONTRACT: &str = "1.1.0";
+
+/// The version of the ladder; it rises with its rules.
+pub const VERSION: &str = "1.1.0";
 
 /// What is decided for one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub struct Decided {
 pub fn describe() -> Description {
     Description {
         name: "ladder".to_string(),
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: VERSION.to_string(),
         contract: CONTRACT.to_string(),
         rules: RULES
             .iter()
@@ -52,13 +56,13 @@ pub fn describe() -> Description {
 
 /// Decides every node of a snapshot, each by the first row of the ladder that matches its facts.
 pub fn reconcile(snapshot: &Snapshot) -> Plan {
-    reconcile_with(snapshot, |row| decide(row, snapshot.now_ms))
+    reconcile_with(snapshot, |row| decide(row, snapshot))
 }
 
-/// The ladder's decision for one node: the first row that matches its facts at that instant.
+/// The ladder's decision for one node of a snapshot: the first row that matches its facts.
 #[inline]
-pub fn decide(row: &NodeRow, now_ms: u64) -> Decided {
-    let first = first_match(Facts::of(row, now_ms));
+pub fn decide(row: &NodeRow, snapshot: &Snapshot) -> Decided {
+    let first = first_match(Facts::in_snapshot(row, snapshot));
     Decided { rule: first.rule, then: first.then }
 }
 

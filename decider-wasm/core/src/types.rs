@@ -6,7 +6,6 @@ use alloc::{string::String, vec::Vec};
 /// Declares a record of the contract with what the host needs of it behind features.
 macro_rules! record {
     ($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $wire:literal $field:ident: $ty:ty,)+ }) => {
-        $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case", deny_unknown_fields))]
         #[cfg_attr(
@@ -14,6 +13,7 @@ macro_rules! record {
             derive(wasmtime::component::ComponentType, wasmtime::component::Lift, wasmtime::component::Lower),
             component(record)
         )]
+        $(#[$meta])*
         pub struct $name { $($(#[$fmeta])* #[cfg_attr(feature = "component", component(name = $wire))] pub $field: $ty,)+ }
     };
 }
@@ -71,6 +71,30 @@ record! {
         "deleting" deleting: u32,
         /// Of these, with an operation pending.
         "pending" pending: u32,
+        /// How many may be unavailable because of a rollout; none is "no limit".
+        #[cfg_attr(feature = "serde", serde(default))]
+        "max-unavailable" max_unavailable: Option<u32>,
+        /// How many slots a rollout may use beyond `count`.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "max-surge" max_surge: u32,
+        /// Ready, active nodes whose slot is desired, of whatever template; surge included.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "available" available: u32,
+        /// Nodes made from what their slot should have, not ready, that have failed since they were last ready.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "failing" failing: u32,
+        /// Of these, with an attempt under way.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "trying" trying: u32,
+        /// With more than this many failing, rollouts stop; none is "never".
+        #[cfg_attr(feature = "serde", serde(default))]
+        "max-failing" max_failing: Option<u32>,
+        /// [`crate::pauses`] bits.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "pauses" pauses: u8,
+        /// What the operator sets for policies; sorted by key.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "parameters" parameters: Vec<(String, String)>,
     }
 }
 
@@ -88,6 +112,7 @@ record! {
 
 record! {
     /// The node table: one entry per slot or node in every column.
+    #[cfg_attr(feature = "serde", serde(remote = "Self"))]
     Nodes {
         /// The slot's number.
         "node" node: Vec<u32>,
@@ -125,6 +150,12 @@ record! {
         "restart-at" restart_at: Vec<u64>,
         /// The stage's deadline.
         "stage-deadline" stage_deadline: Vec<u64>,
+        /// Its place among the nodes of its group that wait for the same thing; [`crate::NO_INDEX`] when it waits for none.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "turn" turn: Vec<u32>,
+        /// [`crate::marks`] bits.
+        #[cfg_attr(feature = "serde", serde(default))]
+        "marks" marks: Vec<u8>,
     }
 }
 
@@ -176,6 +207,14 @@ record! {
     }
 }
 
+impl Snapshot {
+    /// The group that a row belongs to; `None` when its group is gone from the shape.
+    #[inline]
+    pub fn group_of(&self, row: &NodeRow) -> Option<&Group> {
+        self.groups.get(row.group as usize)
+    }
+}
+
 /// One row of [`Nodes`]: codes and instants as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
@@ -216,6 +255,10 @@ pub struct NodeRow {
     pub restart_at: u64,
     /// The stage's deadline.
     pub stage_deadline: u64,
+    /// Its place among the nodes of its group that wait for the same thing.
+    pub turn: u32,
+    /// [`crate::marks`] bits.
+    pub marks: u8,
 }
 
 /// One row of [`Decisions`].
@@ -300,6 +343,8 @@ columns!(
         probe_at,
         restart_at,
         stage_deadline,
+        turn,
+        marks,
     }
 );
 columns!(Decisions, DecisionRow { node, attempt, rule, verb, hold, until });
@@ -326,6 +371,34 @@ impl NodeRow {
             probe_at: 0,
             restart_at: 0,
             stage_deadline: 0,
+            turn: crate::NO_INDEX,
+            marks: 0,
+        }
+    }
+}
+
+/// Tables that were written before contract 1.1 lack its columns.
+#[cfg(feature = "serde")]
+mod kept {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Nodes;
+
+    impl<'de> Deserialize<'de> for Nodes {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            // The derived one.
+            let mut nodes = Nodes::deserialize(deserializer)?;
+            if nodes.turn.is_empty() && nodes.marks.is_empty() {
+                nodes.turn.resize(nodes.node.len(), crate::NO_INDEX);
+                nodes.marks.resize(nodes.node.len(), 0);
+            }
+            Ok(nodes)
+        }
+    }
+
+    impl Serialize for Nodes {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            Nodes::serialize(self, serializer)
         }
     }
 }

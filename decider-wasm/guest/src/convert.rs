@@ -19,8 +19,23 @@ pub fn snapshot(from: wire::Snapshot) -> decider::Snapshot {
 }
 
 fn group(from: wire::Group) -> decider::Group {
-    let wire::Group { name, count, nodes, ready, failed, deleting, pending } = from;
-    decider::Group { name, count, nodes, ready, failed, deleting, pending }
+    decider::Group {
+        name: from.name,
+        count: from.count,
+        nodes: from.nodes,
+        ready: from.ready,
+        failed: from.failed,
+        deleting: from.deleting,
+        pending: from.pending,
+        max_unavailable: from.max_unavailable,
+        max_surge: from.max_surge,
+        available: from.available,
+        failing: from.failing,
+        trying: from.trying,
+        max_failing: from.max_failing,
+        pauses: from.pauses,
+        parameters: from.parameters,
+    }
 }
 
 fn template(from: wire::Template) -> decider::Template {
@@ -48,6 +63,8 @@ fn nodes(from: wire::Nodes) -> decider::Nodes {
         probe_at: from.probe_at,
         restart_at: from.restart_at,
         stage_deadline: from.stage_deadline,
+        turn: from.turn,
+        marks: from.marks,
     }
 }
 

@@ -1,8 +1,10 @@
-// One thing, closely: a node, or a decision.
+// One thing, closely: a node, a decision, the decider, or a swap.
 
 import { ask } from "./feed.js";
 import { el, name, renderWhen, setText, throttle, visible, words } from "./dom.js";
 import { instant, length, now, since, until, whole } from "./clock.js";
+import { countdown, facts, moment, table } from "./parts.js";
+import { found, inForce, kept, swapHead, swapList } from "./decider.js";
 import { RUNGS, STATES, rungOf, stateOf } from "./fleet.js";
 
 const PAGE = 50;
@@ -24,7 +26,7 @@ export class Drawer {
     });
   }
 
-  /** Opens it for a node (`{node}`) or a decision (`{decision}`); closes it for null. */
+  /** Opens it for a node (`{node}`), a decision (`{decision}`), the deciders (`{deciders}`) or a swap (`{swap}`); closes it for null. */
   show(what) {
     if (what === null) {
       if (this.dialog.open) {
@@ -40,7 +42,7 @@ export class Drawer {
     this.exhausted = null;
     this.sections = {};
     this.body.replaceChildren(el("p", { class: "quiet" }, "Reading …"));
-    setText(this.title, visible(what.node ?? `Decision ${what.number}`, 120));
+    setText(this.title, visible(titleOf(what), 120));
     this.reopen();
     if (what.decision) this.decision(what.decision);
     else this.load();
@@ -64,6 +66,11 @@ export class Drawer {
     if (this.what?.node && this.dialog.open && (names === null || names.has(this.what.node))) this.refresh();
   }
 
+  /** A decider or a swap may have changed. */
+  touchDeciders() {
+    if (this.dialog.open && (this.what?.deciders || this.what?.swap)) this.refresh();
+  }
+
   section(key, title) {
     if (!this.sections[key]) {
       const body = el("div");
@@ -76,21 +83,49 @@ export class Drawer {
 
   async load() {
     const what = this.what;
+    if (what?.deciders || what?.swap) await this.reading(what, () => (what.swap ? this.swap(what) : this.deciders(what)));
     if (!what?.node) return;
     const path = `/v1/nodes/${encodeURIComponent(what.node)}`;
-    try {
+    await this.reading(what, async () => {
       const [detail, explanation] = await Promise.all([ask(path), ask(`${path}/explanation`)]);
-      if (this.what !== what) return;
-      this.node(detail, explanation);
+      if (this.what === what) this.node(detail, explanation);
+    });
+  }
+
+  /** Reads and shows; says why where that cannot be. */
+  async reading(what, read) {
+    try {
+      await read();
+      if (this.what === what) this.readable();
     } catch (error) {
       if (this.what !== what) return;
       renderWhen(this.section("failed"), [error.message], () => el("p", { class: "bad" }, `Cannot be read: ${visible(error.message, 400)}`));
     }
   }
 
-  node(detail, explanation) {
+  readable() {
     this.sections.failed?.body.replaceChildren();
     if (this.sections.failed) this.sections.failed.body.renderedKey = undefined;
+  }
+
+  /** The decider in force, swaps, and what else is kept. */
+  async deciders(what) {
+    const [status, list, swaps] = await Promise.all([ask("/v1/status"), ask("/v1/deciders"), ask("/v1/swaps?limit=50")]);
+    if (this.what !== what) return;
+    renderWhen(this.section("in-force", "In force"), status.decider, () => inForce(status.decider));
+    renderWhen(this.section("swaps", "Swaps and shadows"), swaps.swaps, () => swapList(swaps.swaps));
+    renderWhen(this.section("kept", "Kept"), list.deciders, () => kept(list.deciders));
+  }
+
+  /** One swap, with all that it found. */
+  async swap(what) {
+    const detail = await ask(`/v1/swaps/${encodeURIComponent(what.swap)}`);
+    if (this.what !== what) return;
+    renderWhen(this.section("stages"), detail, () => swapHead(detail));
+    renderWhen(this.section("found", "Differences"), detail.reports, () => found(detail.reports));
+  }
+
+  node(detail, explanation) {
     const state = stateOf(detail);
     const why = [explanation.summary, explanation.next_step, explanation.ends, detail.held, detail.error, state, explanation.until_ms];
     renderWhen(this.section("why"), why, () => [
@@ -176,32 +211,14 @@ export class Drawer {
   }
 }
 
+function titleOf(what) {
+  if (what.deciders) return "Decider";
+  if (what.swap !== undefined) return `Swap ${what.swap}`;
+  return what.node ?? `Decision ${what.number}`;
+}
+
 function value(text) {
   return text === "" ? "—" : visible(text);
-}
-
-function countdown(ms) {
-  return [el("span", { data: { until: ms } }, until(ms, true)), el("span", { class: "quiet" }, ` (${instant(ms)})`)];
-}
-
-function moment(ms) {
-  return [el("time", { title: whole(ms) }, instant(ms)), el("span", { class: "quiet" }, " · ", el("span", { data: { since: ms } }, since(ms)), " ago")];
-}
-
-/** Terms and what they are; what is empty is left out. */
-export function facts(pairs) {
-  const rows = pairs.filter(([, known]) => known !== undefined && known !== null && known !== false && known !== "" && known.length !== 0);
-  return el("dl", { class: "pairs" }, rows.map(([term, known]) => [
-    el("dt", null, term),
-    el("dd", { dir: "auto" }, typeof known === "string" || typeof known === "number" ? words(known) : known),
-  ]));
-}
-
-function table(heads, rows, kind) {
-  return el("div", { class: "scroll" }, el("table", { class: kind },
-    el("thead", null, el("tr", null, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", null, rows.map((row) => el("tr", null, row.map((cell, at) => el(at === 0 ? "th" : "td", at === 0 && { scope: "row" }, cell))))),
-  ));
 }
 
 function ladder(stage, state) {

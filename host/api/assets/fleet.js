@@ -14,6 +14,9 @@ export const STATES = {
 };
 const ORDER = Object.keys(STATES);
 
+/** Swaps that the daemon lists. */
+const SWAPS = 12;
+
 /** Which of them a node is. */
 export function stateOf(node) {
   if (node.stage === "failed" || (node.failures > 0 && !node.ready)) return "failing";
@@ -95,6 +98,14 @@ export class Fleet {
           if (group && (of.only === "all" || pause.only === of.only)) this.pauses.delete(key);
         }
         return null;
+      case "decider":
+        this.status.decider = of;
+        return null;
+      case "swap": {
+        const others = (this.status.swaps ?? []).filter((swap) => swap.id !== of.id);
+        this.status.swaps = [of, ...others].sort((a, b) => b.asked_ms - a.asked_ms).slice(0, SWAPS);
+        return null;
+      }
       default:
         return null;
     }

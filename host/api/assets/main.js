@@ -6,6 +6,7 @@ import { List } from "./list.js";
 import { Timeline } from "./timeline.js";
 import { Drawer } from "./drawer.js";
 import { alerts, headline, summary } from "./summary.js";
+import { came, decided, tone } from "./decider.js";
 import { el, setText, setAttribute, throttle } from "./dom.js";
 import { instant, length, skew } from "./clock.js";
 
@@ -23,6 +24,8 @@ const drawer = new Drawer({
   closed: () => go(null),
 });
 
+/** The verdict that was said last, of each swap. */
+const said = new Map();
 let link = { live: false, since: null, tryAt: null, why: "", locked: false };
 let started = null;
 let dirty = new Set();
@@ -46,7 +49,14 @@ const feed = new Feed({
     else if (change.kind === "command") timeline.say(change.at_ms, "command", `Command ${change.of.id}: ${change.of.text}`);
     else if (change.kind === "generation") timeline.say(change.at_ms, "info", `Generation ${change.of.generation} is in force`);
     else if (change.kind === "converged") timeline.say(change.at_ms, "good", `Converged: generation ${change.of.generation}`);
+    else if (change.kind === "decider") timeline.say(change.at_ms, change.of.rolled_back ? "error" : "info", decided(change.of));
+    else if (change.kind === "swap" && change.of.verdict) {
+      const verdict = `${change.of.verdict}\u0000${change.of.ended_ms}`;
+      if (said.get(change.of.id) !== verdict) timeline.say(change.at_ms, tone(change.of), came(change.of));
+      said.set(change.of.id, verdict);
+    }
     else if (change.kind === "paused") timeline.say(change.at_ms, "warning", `${change.of.by} holds: ${change.of.reason}`);
+    if (change.kind === "decider" || change.kind === "swap") drawer.touchDeciders();
     soon();
     readStatus();
     readDecisions();
@@ -167,7 +177,7 @@ document.addEventListener("keydown", (event) => {
 let opened = "";
 
 function go(what) {
-  const hash = what === null ? "" : what.node !== undefined ? `#node/${encodeURIComponent(what.node)}` : `#decision/${what.number}`;
+  const hash = what === null ? "" : what.swap !== undefined ? `#swap/${encodeURIComponent(what.swap)}` : what.node !== undefined ? `#node/${encodeURIComponent(what.node)}` : `#decision/${what.number}`;
   if (location.hash === hash) return;
   if (hash === "") history.replaceState(null, "", location.pathname);
   else history.pushState(null, "", hash);
@@ -175,16 +185,16 @@ function go(what) {
 }
 
 function route() {
-  const [, kind, rest] = /^#(node|decision)\/(.+)$/.exec(location.hash) ?? [];
+  const [, kind, rest] = /^#(node|decision|swap)\/(.+)$/.exec(location.hash) ?? /^#(deciders)()$/.exec(location.hash) ?? [];
   if (kind === undefined) {
     opened = "";
     drawer.show(null);
   } else if (opened !== location.hash) {
     let what = null;
     try {
-      what = kind === "node" ? { node: decodeURIComponent(rest) } : { number: Number(rest), decision: timeline.find(Number(rest)) };
+      what = kind === "deciders" ? { deciders: true } : kind === "node" || kind === "swap" ? { [kind]: decodeURIComponent(rest) } : { number: Number(rest), decision: timeline.find(Number(rest)) };
     } catch { /* an address that nobody here made */ }
-    if (what && (what.node !== undefined || what.decision)) {
+    if (what && (what.number === undefined || what.decision)) {
       opened = location.hash;
       drawer.show(what);
     }

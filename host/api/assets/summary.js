@@ -3,6 +3,7 @@
 import { el, name, renderWhen, setText, visible, words } from "./dom.js";
 import { bySeverity, stateOf } from "./fleet.js";
 import { instant, length, since, skew, whole } from "./clock.js";
+import { deciderAlerts } from "./decider.js";
 
 /** Clocks that differ less are called the same. */
 const SKEW_MS = 3000;
@@ -30,7 +31,7 @@ export function summary($, fleet, live) {
     pair("generation", status.generation === status.observed_generation
       ? String(status.generation)
       : `${status.generation} (evaluated: ${status.observed_generation})`),
-    pair("decider", [name(decider.name || "unnamed"), ` ${visible(decider.version, 40)} `,
+    pair("decider", [el("a", { href: "#deciders" }, name(decider.name || "unnamed"), ` ${visible(decider.version, 40)}`), " ",
       el("code", { title: visible(decider.digest, 200) }, visible(digest(decider.digest), 40))]),
     pair("contract", visible(decider.contract, 40)),
   ]);
@@ -86,7 +87,8 @@ export function alerts(parent, fleet) {
   const { status } = fleet;
   const pauses = [...fleet.pauses.values()];
   const orphans = [...fleet.orphans.values()];
-  renderWhen(parent, [status.decider.failure, pauses, orphans, status.reaping], () => [
+  renderWhen(parent, [status.decider, status.swaps, pauses, orphans, status.reaping], () => [
+    deciderAlerts(status),
     status.decider.failure && box("bad", "The decider fails; nothing is decided anew", [
       el("p", { dir: "auto" }, visible(status.decider.failure, 2000)),
     ]),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::broadcast;
 
 use crate::wire::{
-    Change, CommandRequest, CommandResult, Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, Logs,
-    LogsQuery, NodeDetail, Plan, PlanRequest, Status,
+    Change, CommandRequest, CommandResult, DeciderDetail, DeciderName, DeciderRequest, DeciderResult, Deciders,
+    Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest,
+    Status, SwapDetail, Swaps, Uploaded,
 };
 
 /// Whoever keeps the fleet. Reads are cheap, or bounded and off the loop; nothing here may wait for a slow reader.
@@ -54,6 +56,42 @@ pub trait Control: Send + Sync + 'static {
 
     /// The metrics, in the text format of Prometheus.
     async fn metrics(&self) -> Result<String, Refusal>;
+
+    /// Takes a component in, checks it, and keeps it under its digest. The same bytes again change nothing. What is no
+    /// decider is [`Refusal::Invalid`].
+    async fn upload(&self, _component: Bytes) -> Result<Uploaded, Refusal> {
+        Err(no_registry())
+    }
+
+    /// The deciders that are kept.
+    async fn deciders(&self) -> Result<Deciders, Refusal> {
+        Err(no_registry())
+    }
+
+    /// All that is known of a decider.
+    async fn decider(&self, _name: DeciderName) -> Result<DeciderDetail, Refusal> {
+        Err(no_registry())
+    }
+
+    /// Does what is asked about deciders, once for each id. A swap is only begun: it goes on by itself.
+    async fn decider_command(&self, _request: DeciderRequest) -> Result<DeciderResult, Refusal> {
+        Err(no_registry())
+    }
+
+    /// Swaps and shadows, newest first: at most so many.
+    async fn swaps(&self, _limit: usize) -> Result<Swaps, Refusal> {
+        Err(no_registry())
+    }
+
+    /// A swap or a shadow, with all that it found.
+    async fn swap(&self, _id: &str) -> Result<SwapDetail, Refusal> {
+        Err(no_registry())
+    }
+}
+
+/// Whoever has one decider for good implements nothing more.
+fn no_registry() -> Refusal {
+    Refusal::Conflict("the decider of this fleet cannot be swapped while it runs".into())
 }
 
 /// Why something is not answered or not done.

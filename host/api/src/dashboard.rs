@@ -40,6 +40,8 @@ pub const ASSETS: &[Asset] = &[
     asset!("/assets/list.js", "list.js", SCRIPT),
     asset!("/assets/timeline.js", "timeline.js", SCRIPT),
     asset!("/assets/drawer.js", "drawer.js", SCRIPT),
+    asset!("/assets/decider.js", "decider.js", SCRIPT),
+    asset!("/assets/parts.js", "parts.js", SCRIPT),
     asset!("/assets/summary.js", "summary.js", SCRIPT),
     asset!("/assets/clock.js", "clock.js", SCRIPT),
     asset!("/assets/dom.js", "dom.js", SCRIPT),

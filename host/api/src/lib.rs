@@ -5,6 +5,7 @@ mod access;
 mod asked;
 pub mod control;
 pub mod dashboard;
+mod deciders;
 mod limits;
 pub mod metrics;
 mod openapi;
@@ -16,6 +17,7 @@ mod watch;
 pub mod wire;
 
 pub use access::Tokens;
+pub use bytes::Bytes;
 pub use control::{Control, Refusal};
 pub use limits::{Limits, Rate};
 pub use openapi::document;

@@ -21,6 +21,10 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bodies that are being received at once, so that memory stays bounded; others wait.
     pub bodies: usize,
+    /// A decider's component. Beyond: 413.
+    pub component_bytes: usize,
+    /// Components that are being received or checked at once; others wait.
+    pub components: usize,
     /// From the first byte awaited to the end of the head; also how long a connection may idle. Then it is closed.
     pub head_time: Duration,
     /// From the head's end to the body's. Then 408.
@@ -51,6 +55,8 @@ impl Default for Limits {
             target_bytes: 4 * 1024,
             body_bytes: 1024 * 1024,
             bodies: 16,
+            component_bytes: 8 * 1024 * 1024,
+            components: 2,
             head_time: Duration::from_secs(30),
             body_time: Duration::from_secs(20),
             handshake_time: Duration::from_secs(10),

@@ -5,7 +5,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::problem::PROBLEM_JSON;
-use crate::routes::{Answer, ENDPOINTS, Endpoint};
+use crate::routes::{Answer, Asked, ENDPOINTS, Endpoint};
 use crate::wire::{Change, End, Problem, Relist, Status};
 
 /// What any request may be refused for.
@@ -66,10 +66,12 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
     }
-    if let Some(body) = endpoint.body {
-        let schema = body(generator);
-        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
-    }
+    let content = match endpoint.body {
+        Asked::Nothing => return operation,
+        Asked::Json(schema) => json!({ "application/json": { "schema": schema(generator) } }),
+        Asked::Bytes(media_type) => json!({ media_type: {} }),
+    };
+    operation["requestBody"] = json!({ "required": true, "content": content });
     operation
 }
 

@@ -17,12 +17,14 @@ use tokio::time::timeout;
 
 use crate::asked;
 use crate::control::Refusal;
+use crate::deciders;
 use crate::problem::{Fault, quoted};
 use crate::shared::Shared;
 use crate::watch;
 use crate::wire::{
-    CommandRequest, CommandResult, Decisions, DecisionsQuery, Diagnosis, Explanation, Export, History, HistoryQuery,
-    Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status, WatchQuery,
+    CommandRequest, CommandResult, DeciderDetail, DeciderRequest, DeciderResult, Deciders, Decisions, DecisionsQuery,
+    Diagnosis, Explanation, Export, History, HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
+    SwapDetail, Swaps, SwapsQuery, Uploaded, WatchQuery,
 };
 
 /// The longest name of a node that is looked up, in bytes.
@@ -43,12 +45,20 @@ pub(crate) struct Endpoint {
     pub(crate) summary: &'static str,
     /// Its query, by the properties of a type.
     pub(crate) query: Option<SchemaOf>,
-    /// Its JSON body.
-    pub(crate) body: Option<SchemaOf>,
+    pub(crate) body: Asked,
     pub(crate) answer: Answer,
     /// How it may refuse, besides what every request may be refused for.
     pub(crate) refusals: &'static [u16],
     route: fn() -> MethodRouter<Arc<Shared>>,
+}
+
+/// What is sent with it.
+pub(crate) enum Asked {
+    Nothing,
+    /// JSON of this type.
+    Json(SchemaOf),
+    /// Bytes of this type.
+    Bytes(&'static str),
 }
 
 /// What comes back.
@@ -72,6 +82,8 @@ fn inline<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 const NODE: &[u16] = &[404];
+/// Refused where the decider cannot be swapped.
+const KEEPS_ONE: &[u16] = &[409];
 const QUERY: &[u16] = &[422];
 const COMMAND: &[u16] = &[404, 408, 409, 413, 415, 422];
 
@@ -125,7 +137,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         method: "POST",
         id: "plan",
         summary: "What a command would do. Nothing changes.",
-        body: Some(reference::<PlanRequest>),
+        body: Asked::Json(reference::<PlanRequest>),
         answer: Answer::Json(reference::<Plan>),
         refusals: COMMAND,
         ..read("/v1/plan", || post(plan))
@@ -134,7 +146,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         method: "POST",
         id: "command",
         summary: "Does something, once for each id. It is durable when this is answered.",
-        body: Some(reference::<CommandRequest>),
+        body: Asked::Json(reference::<CommandRequest>),
         answer: Answer::Json(reference::<CommandResult>),
         refusals: COMMAND,
         ..read("/v1/commands", || post(command))
@@ -145,6 +157,53 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         query: Some(inline::<WatchQuery>),
         answer: Answer::Events,
         ..read("/v1/watch", || get(watch_changes))
+    },
+    Endpoint {
+        id: "deciders",
+        summary: "The deciders that are kept: the one in force first.",
+        answer: Answer::Json(reference::<Deciders>),
+        refusals: KEEPS_ONE,
+        ..read("/v1/deciders", || get(deciders::list))
+    },
+    Endpoint {
+        method: "POST",
+        id: "upload-decider",
+        summary: "Takes a component in, checks it, and keeps it under its digest. Nothing is put in force.",
+        body: Asked::Bytes(deciders::WASM),
+        answer: Answer::Json(reference::<Uploaded>),
+        refusals: &[408, 409, 413, 415, 422],
+        ..read("/v1/deciders", || post(deciders::upload))
+    },
+    Endpoint {
+        method: "POST",
+        id: "decider-command",
+        summary: "Does something about deciders, once for each id; a swap then goes on by itself.",
+        body: Asked::Json(reference::<DeciderRequest>),
+        answer: Answer::Json(reference::<DeciderResult>),
+        refusals: COMMAND,
+        ..read("/v1/deciders/commands", || post(deciders::command))
+    },
+    Endpoint {
+        id: "decider",
+        summary: "All that is known of a decider: by its digest, the beginning of one, `active`, `previous` or `built-in`.",
+        answer: Answer::Json(reference::<DeciderDetail>),
+        refusals: &[404, 409],
+        ..read("/v1/deciders/{decider}", || get(deciders::one))
+    },
+    Endpoint {
+        id: "swaps",
+        summary: "Swaps and shadows, newest first.",
+        query: Some(inline::<SwapsQuery>),
+        answer: Answer::Json(reference::<Swaps>),
+        refusals: &[409, 422],
+        ..read("/v1/swaps", || get(deciders::swaps))
+    },
+    Endpoint {
+        id: "swap",
+        summary: "A swap or a shadow, with all that it found.",
+        answer: Answer::Json(reference::<SwapDetail>),
+        refusals: &[404, 409],
+        ..read("/v1/swaps/{swap}", || get(deciders::swap))
     },
     Endpoint {
         id: "snapshot",
@@ -185,7 +244,7 @@ const fn read(path: &'static str, route: fn() -> MethodRouter<Arc<Shared>>) -> E
         id: "",
         summary: "",
         query: None,
-        body: None,
+        body: Asked::Nothing,
         answer: Answer::Object,
         refusals: &[],
         route,
@@ -219,8 +278,8 @@ pub(crate) fn known_path(path: &str) -> &'static str {
     ENDPOINTS.iter().map(|endpoint| endpoint.path).find(|known| fits(known)).unwrap_or("other")
 }
 
-type Answered = Result<Response<Body>, Fault>;
-type Here = State<Arc<Shared>>;
+pub(crate) type Answered = Result<Response<Body>, Fault>;
+pub(crate) type Here = State<Arc<Shared>>;
 
 async fn status(State(shared): Here) -> Answered {
     let (_, text) = shared.status().map_err(|error| Fault::failed(format!("writing the status: {error}")))?;
@@ -270,21 +329,37 @@ async fn plan(State(shared): Here, headers: HeaderMap, body: Body) -> Answered {
 
 async fn command(State(shared): Here, headers: HeaderMap, body: Body) -> Answered {
     let request: CommandRequest = asked::json(&shared, &headers, body).await?;
-    let id = &request.id;
+    command_id(&request.id)?;
+    turn(&shared)?;
+    // A task of its own: whether the caller hangs up makes no difference to what was begun.
+    let control = shared.control.clone();
+    to_the_end(&shared, async move { control.command(request).await }).await
+}
+
+/// Waits for what goes on whether or not its caller waits.
+pub(crate) async fn to_the_end<T: Serialize + Send + 'static>(
+    shared: &Shared,
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Answered {
+    let done = tokio::spawn(work);
+    answer(shared, async { done.await.unwrap_or_else(|error| Err(Refusal::Failed(format!("the command: {error}")))) })
+        .await
+}
+
+/// An id as a command has it.
+pub(crate) fn command_id(id: &str) -> Result<(), Fault> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if id.is_empty() || id.len() > MAX_COMMAND_ID_BYTES || !id.bytes().all(allowed) {
         let what = format!("1 to {MAX_COMMAND_ID_BYTES} letters, digits, `-` and `_`");
         return Err(Fault::invalid(format!("id: {} is not {what}", quoted(id))));
     }
-    shared
-        .commands
-        .take()
-        .map_err(|seconds| Fault::rate("too many commands at once, of everybody together", seconds))?;
-    // A task of its own: whether the caller hangs up makes no difference to what was begun.
-    let control = shared.control.clone();
-    let done = tokio::spawn(async move { control.command(request).await });
-    answer(&shared, async { done.await.unwrap_or_else(|error| Err(Refusal::Failed(format!("the command: {error}")))) })
-        .await
+    Ok(())
+}
+
+/// A command's turn, of everybody's.
+pub(crate) fn turn(shared: &Shared) -> Result<(), Fault> {
+    let taken = shared.commands.take();
+    taken.map_err(|seconds| Fault::rate("too many commands at once, of everybody together", seconds))
 }
 
 async fn watch_changes(
@@ -317,7 +392,7 @@ async fn healthz() -> Answered {
 }
 
 /// Waits for the answer, but not for ever, and writes it.
-async fn answer<T: Serialize>(shared: &Shared, made: impl Future<Output = Result<T, Refusal>>) -> Answered {
+pub(crate) async fn answer<T: Serialize>(shared: &Shared, made: impl Future<Output = Result<T, Refusal>>) -> Answered {
     json(&in_time(shared, made).await?)
 }
 
@@ -357,11 +432,11 @@ fn short_enough(name: &str) -> Result<(), Fault> {
     }
 }
 
-fn asked_for<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Fault> {
+pub(crate) fn asked_for<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Fault> {
     query.map(|Query(query)| query).map_err(|error| Fault::malformed(format!("the query: {}", error.body_text())))
 }
 
-fn within(name: &str, value: Option<usize>, most: usize) -> Result<(), Fault> {
+pub(crate) fn within(name: &str, value: Option<usize>, most: usize) -> Result<(), Fault> {
     match value {
         Some(value) if value == 0 || value > most => {
             Err(Fault::invalid(format!("{name}: {value} is not from 1 to {most}")))

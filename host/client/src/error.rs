@@ -12,10 +12,12 @@ const NOT_PAUSED: &str = "nothing to resume";
 pub enum Ending {
     /// It worked.
     Done,
-    /// It worked, and what was looked at is not well (`doctor`).
+    /// It worked, and what was looked at is not well (`doctor`), or came to nothing (`decider swap`).
     Unwell,
     /// It worked, and there is a difference (`diff`).
     Differs,
+    /// It was judged, and refused (`decider swap`).
+    Refused,
     /// ^C ended it while it waited.
     Interrupted,
 }

@@ -2,6 +2,9 @@
 
 use api::wire::{Change, GroupStatus, Node, Status, What};
 
+/// The daemon's list has no more of them.
+const SWAPS: usize = 12;
+
 /// Carries a change over to the status. What only the daemon can say in words, why the fleet has not converged, is said here
 /// as far as the nodes show it, until the next list.
 pub fn fold(status: &mut Status, change: &Change) {
@@ -49,6 +52,14 @@ pub fn fold(status: &mut Status, change: &Change) {
         What::Resumed { group, only } => {
             status.pauses.retain(|pause| pause.group != *group || (only != "all" && pause.only != *only));
         }
+        What::Decider(decider) => status.decider.clone_from(decider),
+        What::Swap(swap) => match status.swaps.iter_mut().find(|known| known.id == swap.id) {
+            Some(known) => known.clone_from(swap),
+            None => {
+                status.swaps.insert(0, (**swap).clone());
+                status.swaps.truncate(SWAPS);
+            }
+        },
         What::Command { .. } | What::Notice { .. } => {}
     }
 }

@@ -15,9 +15,12 @@ use serde::de::DeserializeOwned;
 use crate::connect;
 use crate::error::ClientError;
 use crate::place::Place;
+use crate::tls;
 
 /// No answer is longer: a status of 10,000 nodes has a few million bytes.
 const MAX_ANSWER: usize = 256 << 20;
+/// How questions and answers are written.
+const JSON: &str = "application/json";
 /// How often a command is sent before it is given up.
 const TRIES: u32 = 4;
 
@@ -74,7 +77,7 @@ impl Session {
     ///
     /// Nobody answers, or not so; or the daemon refuses.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.answer(Method::GET, path, Bytes::new()).await
+        self.answer(Method::GET, path, JSON, Bytes::new()).await
     }
 
     /// Asks with a body.
@@ -83,7 +86,16 @@ impl Session {
     ///
     /// As [`Session::get`].
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
-        self.answer(Method::POST, path, encode(body)?).await
+        self.answer(Method::POST, path, JSON, encode(body)?).await
+    }
+
+    /// Sends a component. The same bytes again change nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::get`].
+    pub async fn upload<T: DeserializeOwned>(&self, path: &str, component: Bytes) -> Result<T, ClientError> {
+        self.answer(Method::POST, path, "application/wasm", component).await
     }
 
     /// Has a command carried out. What is lost on the way is asked for again under the same id, so that it acts once.
@@ -92,11 +104,25 @@ impl Session {
     ///
     /// The daemon refuses, or there is no answer: then it says whether the command may have been carried out.
     pub async fn command(&self, request: &CommandRequest) -> Result<CommandResult, ClientError> {
+        self.ordered("/v1/commands", &request.id, request).await
+    }
+
+    /// As [`Session::command`], for whatever acts once for each id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::command`].
+    pub async fn ordered<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        id: &str,
+        request: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let body = encode(request)?;
         let mut pause = self.waits.again;
         let mut sent = None;
         for attempt in 1..=TRIES {
-            let error = match self.answer(Method::POST, "/v1/commands", body.clone()).await {
+            let error = match self.answer(Method::POST, path, JSON, body.clone()).await {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
@@ -116,10 +142,10 @@ impl Session {
             if !again || attempt == TRIES {
                 return Err(match (error, sent) {
                     (Failed::Refused(problem), Some(why)) if matches!(problem.status, 429 | 503) => {
-                        ClientError::Unanswered { id: request.id.clone(), why }
+                        ClientError::Unanswered { id: id.to_owned(), why }
                     }
                     (Failed::Refused(problem), _) => ClientError::Refused(problem),
-                    (_, Some(why)) => ClientError::Unanswered { id: request.id.clone(), why },
+                    (_, Some(why)) => ClientError::Unanswered { id: id.to_owned(), why },
                     (error, None) => error.into(),
                 });
             }
@@ -131,7 +157,7 @@ impl Session {
 
     /// Opens a stream of events.
     pub(crate) async fn stream(&self, path: &str) -> Result<Incoming, ClientError> {
-        let request = self.request(Method::GET, path, "text/event-stream", Bytes::new())?;
+        let request = self.request(Method::GET, path, ("text/event-stream", JSON), Bytes::new())?;
         let sent = tokio::time::timeout(self.waits.answer, self.send(request)).await;
         let response = sent.unwrap_or_else(|_| Err(Failed::Sent(self.silent())))?;
         if response.status() != StatusCode::OK {
@@ -144,9 +170,10 @@ impl Session {
         &self,
         method: Method,
         path: &str,
+        media_type: &str,
         body: Bytes,
     ) -> Result<T, E> {
-        let request = self.request(method, path, "application/json", body).map_err(Failed::Never)?;
+        let request = self.request(method, path, (JSON, media_type), body).map_err(Failed::Never)?;
         let whole = async {
             let response = self.send(request).await?;
             if !response.status().is_success() {
@@ -163,7 +190,7 @@ impl Session {
         &self,
         method: Method,
         path: &str,
-        accept: &str,
+        (accept, media_type): (&str, &str),
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match &self.place {
@@ -179,7 +206,7 @@ impl Session {
             .header(ACCEPT, accept)
             .header(USER_AGENT, concat!("homeostat/", env!("CARGO_PKG_VERSION")));
         if method == Method::POST {
-            builder = builder.header(CONTENT_TYPE, "application/json");
+            builder = builder.header(CONTENT_TYPE, media_type);
         }
         if let Place::Address { token: Some(token), .. } = &self.place {
             builder = builder.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -194,7 +221,14 @@ impl Session {
         let lost = |error: hyper::Error| {
             // A peer that hangs up says no more than that; one that speaks something else does.
             let foreign = error.is_parse();
-            let words = words_of(&error);
+            // Nothing is read before the server has taken our certificate.
+            if let Some(refused) = tls::refused(&self.place, &error) {
+                return Failed::Never(refused);
+            }
+            let mut words = words_of(&error);
+            if foreign && matches!(self.place, Place::Address { tls: None, .. }) {
+                words += "; where it has a certificate, it is asked with https:// and --ca";
+            }
             Failed::Sent(if foreign { self.foreign(words) } else { self.lost(words) })
         };
         let (mut sender, connection) =

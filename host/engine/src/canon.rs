@@ -89,6 +89,7 @@ impl Driver {
             retired,
             pauses,
             windows,
+            sees_rollouts: _,
         } = state;
         let mut all: BTreeSet<(u32, AttemptId)> = BTreeSet::new();
         let holders = slots.iter().filter_map(|slot| slot.node.as_ref()).map(|node| node.attempt);
@@ -254,7 +255,9 @@ impl Form<'_> {
             slot;
         // Only that guard asks who is down, and settings stay as they are.
         self.push(u64::from(*down && self.policy.guards.destroyed_share_percent.is_some()));
-        self.push(desired.map_or(0, |desired| 1 + (u64::from(desired.group) << 32 | u64::from(desired.template.0))));
+        self.push(desired.map_or(0, |desired| {
+            1 + (u64::from(desired.surge) << 63 | u64::from(desired.group) << 32 | u64::from(desired.template.0))
+        }));
         // The last decision is for people, but for one thing: a contradiction is reported once.
         self.push(u64::from(decision.as_ref().is_some_and(|last| last.hold == Some(decider::HoldKind::Person))));
         self.instant(*armed);

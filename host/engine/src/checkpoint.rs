@@ -81,6 +81,7 @@ impl Driver {
         }
         let Read { mut driver } = serde_json::from_slice(bytes)?;
         // What follows from the rest is not written.
+        driver.state.sees_rollouts = driver.decider.sees_rollouts();
         driver.provider_names = Arc::new(driver.providers.keys().cloned().collect());
         driver.rule_ids = driver.decider.rules.iter().map(|rule| Arc::from(rule.id.as_str())).collect();
         let numbered = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);

@@ -1,13 +1,11 @@
 //! Snapshots: columns written straight from the slots (SPEC 2, 3).
 
-use std::collections::BTreeMap;
-
-use decider::{Intent, NO_INDEX, NodeRow, Nodes, Snapshot, Stage, live};
+use decider::{NO_INDEX, NodeRow, Nodes, Snapshot, live, marks};
 
 use crate::driver::Driver;
 use crate::id::NodeId;
 use crate::mutation::Mutation;
-use crate::state::{ClusterState, Slot};
+use crate::state::Slot;
 
 impl Driver {
     /// What the decider would be asked about one slot now; `None` where there is none of that name.
@@ -18,7 +16,8 @@ impl Driver {
     /// The snapshot of some nodes.
     pub(crate) fn snapshot(&self, nodes: &[NodeId]) -> Snapshot {
         let state = &self.state;
-        let mut groups = group_totals(state);
+        let mut groups = self.group_totals();
+        let turns = self.turns();
         let mut templates = Vec::new();
         let mut local = vec![NO_INDEX; state.templates.len()];
         let mut columns = Nodes::with_capacity(nodes.len());
@@ -32,7 +31,9 @@ impl Driver {
         };
         for node in nodes {
             let Some(slot) = state.slot(*node) else { continue };
-            columns.push(wire_row(*node, slot, &mut index));
+            let mut row = wire_row(*node, slot, &mut index);
+            row.turn = turns.of(node.0 as usize);
+            columns.push(row);
         }
         let desired = state.desired.as_ref();
         if self.mutated(Mutation::DecideByCompany)
@@ -80,10 +81,16 @@ fn wire_template(template: &crate::shape::Template) -> decider::Template {
     }
 }
 
+fn surge_mark(slot: &Slot) -> u8 {
+    if slot.desired.is_some_and(|desired| desired.surge) { marks::SURGE } else { 0 }
+}
+
 fn wire_row(node: NodeId, slot: &Slot, index: &mut impl FnMut(crate::state::TemplateId) -> u32) -> NodeRow {
     let group = slot.desired.map_or(NO_INDEX, |desired| desired.group);
     let desired_template = slot.desired.map_or(NO_INDEX, |desired| index(desired.template));
-    let Some(held) = &slot.node else { return NodeRow::vacant(node.0, group, slot.index, desired_template) };
+    let Some(held) = &slot.node else {
+        return NodeRow { marks: surge_mark(slot), ..NodeRow::vacant(node.0, group, slot.index, desired_template) };
+    };
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
     NodeRow {
         node: node.0,
@@ -106,33 +113,7 @@ fn wire_row(node: NodeId, slot: &Slot, index: &mut impl FnMut(crate::state::Temp
         probe_at: held.retry.probe_at.unwrap_or(0),
         restart_at: held.retry.restart_at.unwrap_or(0),
         stage_deadline: held.stage_deadline.unwrap_or(0),
+        turn: NO_INDEX,
+        marks: surge_mark(slot),
     }
-}
-
-/// The totals of each group over the whole fleet.
-fn group_totals(state: &ClusterState) -> Vec<decider::Group> {
-    let shape = state.desired.as_ref();
-    let mut groups: Vec<decider::Group> = shape
-        .iter()
-        .flat_map(|shape| &shape.groups)
-        .map(|group| decider::Group { name: group.id.clone(), count: group.count, ..Default::default() })
-        .collect();
-    let by_name: BTreeMap<&str, usize> = shape
-        .iter()
-        .flat_map(|shape| shape.groups.iter().enumerate())
-        .map(|(at, group)| (group.id.as_str(), at))
-        .collect();
-    for slot in &state.slots {
-        let Some(node) = &slot.node else { continue };
-        let at =
-            slot.desired.map(|desired| desired.group as usize).or_else(|| by_name.get(slot.group.as_str()).copied());
-        let Some(group) = at.and_then(|at| groups.get_mut(at)) else { continue };
-        let deleting = node.intent == Intent::Deleting;
-        group.nodes += 1;
-        group.ready += u32::from(node.stage.is_ready() && !deleting);
-        group.failed += u32::from(node.stage == Stage::Failed);
-        group.deleting += u32::from(deleting);
-        group.pending += u32::from(node.pending_code() != 0);
-    }
-    groups
 }

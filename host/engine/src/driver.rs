@@ -165,6 +165,7 @@ impl Driver {
                 orphans: BTreeMap::new(),
                 retired: BTreeMap::new(),
                 pauses: Vec::new(),
+                sees_rollouts: false,
                 windows: Default::default(),
             },
             policy: config.policy,
@@ -336,6 +337,7 @@ impl Driver {
 
     fn set_decider(&mut self, identity: DeciderIdentity) {
         self.rule_ids = identity.rules.iter().map(|rule| Arc::from(rule.id.as_str())).collect();
+        self.state.sees_rollouts = identity.sees_rollouts();
         self.decider = Arc::new(identity);
     }
 

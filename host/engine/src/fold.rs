@@ -69,12 +69,12 @@ impl Driver {
             for index in indices {
                 let index = if self.mutated(Mutation::ScaleDownLowest) { index.saturating_add(1) } else { index };
                 let node = self.node_id(&slot_name(&group.id, index), &group.id, index);
-                wanted.insert(node, DesiredSlot { group: at, template });
+                wanted.insert(node, DesiredSlot { group: at, template, surge: false });
             }
         }
         for at in 0..self.state.slots.len() {
             let node = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
-            let mut desired = wanted.get(&node).copied();
+            let mut desired = wanted.get(&node).copied().or_else(|| self.still_surges(node, &shape));
             if self.mutated(Mutation::KeepUndesired) {
                 desired = desired.or(self.state.slots[at].desired);
             }

@@ -54,7 +54,7 @@ pub fn check_step(step: &Step<'_>) -> Vec<Violation> {
 
 pub(crate) fn check_changed(step: &Changed<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    for check in [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s14, s15, crate::rows::judge] {
+    for check in [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s14, s15, crate::rows::judge, crate::budget::judge] {
         check(step, &mut found);
     }
     found

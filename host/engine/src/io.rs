@@ -241,6 +241,35 @@ pub struct DeciderIdentity {
     pub digest: String,
     /// Its rules, in the order of the indices in plans.
     pub rules: Vec<decider::Rule>,
+    /// The contract's version that it was built for; journals that do not say are of the first.
+    #[serde(default = "first_contract", skip_serializing_if = "is_first_contract")]
+    pub contract: String,
+}
+
+fn first_contract() -> String {
+    decider::v1_0::CONTRACT.into()
+}
+
+fn is_first_contract(contract: &str) -> bool {
+    contract == decider::v1_0::CONTRACT
+}
+
+impl DeciderIdentity {
+    /// The decider with that digest, as it describes itself.
+    pub fn new(digest: impl Into<String>, description: decider::Description) -> Self {
+        let decider::Description { rules, contract, .. } = description;
+        DeciderIdentity { digest: digest.into(), rules, contract }
+    }
+
+    /// The built-in one outside the sandbox.
+    pub fn native() -> Self {
+        DeciderIdentity::new("native", decider::describe())
+    }
+
+    /// Whether it is shown what contract 1.0 lacks: budgets, pauses, surge slots.
+    pub fn sees_rollouts(&self) -> bool {
+        !decider::v1_0::is_spoken(&self.contract)
+    }
 }
 
 /// Why a pass has no plan: the sandbox's words.

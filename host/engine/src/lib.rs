@@ -2,6 +2,7 @@
 //! operation as pending before it leaves, and computes the next wake-up. It performs nothing, awaits nothing and reads
 //! no clock.
 
+mod budget;
 pub mod canon;
 pub mod checkpoint;
 mod columns;
@@ -25,12 +26,15 @@ pub mod policy;
 pub mod property;
 pub mod record;
 pub mod recovery;
+pub mod rollout;
 mod rows;
 pub mod schedule;
 pub mod shape;
 pub mod state;
+mod surge;
 mod survey;
 mod sweep;
+mod totals;
 pub mod validate;
 pub mod view;
 pub mod watch;

@@ -100,6 +100,14 @@ mutations! {
     "A group that is scaled up gets the indices back that were destroyed." RetiredReused: "S9";
     "A kill counts as a failure." KillCounts: "SPEC 10";
     "An order to destroy one slot removes the highest." DestroyTakesHighest: "S9";
+    // Rollouts.
+    "A group's budget is not shown to the decider." BudgetNotShown: "B1";
+    "Each node that waits to be replaced is told that it is first." EveryTurnIsFirst: "B1" | "B2";
+    "Decisions that rest on totals of the group are applied after those have changed." StaleTotals: "B1" | "B2";
+    "Failing nodes are not counted." FailingNotCounted: "B2";
+    "An attempt of a failing node is always said to be under way." TryingForEver: "L1" | "L4";
+    "A rollout goes on though the fleet file pauses it." RolloutPauseIgnored: "B1";
+    "Surge nodes are never taken back." SurgeStays: "L1" | "L4";
     // The decider that the simulation asks.
     "The decider cleans up before what is in doubt is settled." DeciderSkipsDoubt: "S7";
     "The decider starts a new attempt before the old one is cleaned up." DeciderRestartsEarly: "S8";

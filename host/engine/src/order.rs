@@ -15,8 +15,9 @@ use crate::io::Input;
 use crate::mutation::Mutation;
 use crate::pause::{Effect, Only};
 use crate::policy::{Guards, Policy};
+use crate::rollout::changes;
 use crate::schedule::{after, backoff_ms};
-use crate::shape::{ClusterShape, Template, slot_name};
+use crate::shape::{ClusterShape, GroupShape, Template, slot_name};
 use crate::state::{ManagedNode, Slot};
 
 /// An order that may be carried out.
@@ -129,7 +130,8 @@ impl Driver {
 
     /// Nothing changes but what the note says.
     pub(crate) fn untouched(&self, note: Option<String>) -> Consequences {
-        let keeps = self.state.slots.iter().filter(|slot| slot.desired.is_some()).count();
+        let regular = |slot: &&Slot| slot.desired.is_some_and(|desired| !desired.surge);
+        let keeps = self.state.slots.iter().filter(regular).count();
         let keeps = u32::try_from(keeps).unwrap_or(u32::MAX);
         Consequences { generation: self.generation(), keeps, note, ..Consequences::default() }
     }
@@ -200,7 +202,11 @@ impl Driver {
         }
         shape.groups.retain(|group| !groups.contains(&group.id));
         for group in &mut shape.groups {
-            let gone = retires.iter().filter(|(of, _)| *of == group.id).count();
+            let regular = |index: u32| {
+                let slot = self.named(&slot_name(&group.id, index)).ok();
+                slot.is_some_and(|(_, slot)| slot.desired.is_some_and(|desired| !desired.surge))
+            };
+            let gone = retires.iter().filter(|(of, index)| *of == group.id && regular(*index)).count();
             group.count = group.count.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
         }
         shape.generation = self.next_generation()?;
@@ -228,7 +234,8 @@ impl Driver {
         for slot in &self.state.slots {
             let holds = slot.node.as_ref().filter(|node| node.stage != Stage::Destroyed);
             let Some(template) = wanted.remove(&slot.name) else {
-                if slot.desired.is_some() {
+                // Surge nodes come and go with the rollout.
+                if slot.desired.is_some_and(|desired| !desired.surge) {
                     consequences.destroys.push(slot.name.clone());
                 }
                 continue;
@@ -246,7 +253,7 @@ impl Driver {
         consequences.creates.extend(wanted.into_keys());
         self.in_order(&mut consequences);
         self.within_guards(&consequences, &shape, guards)?;
-        consequences.note = self.held_note(&consequences);
+        consequences.note = self.held_note(&consequences).or_else(|| self.changed_note(&shape));
         Ok(Order { consequences, shape: Some(shape), retires })
     }
 
@@ -308,6 +315,15 @@ impl Driver {
             beyond(Guard::LiveResources, limit, slots.saturating_add(others))?;
         }
         Ok(())
+    }
+
+    /// What changes of groups that stay, beside counts and templates.
+    fn changed_note(&self, shape: &ClusterShape) -> Option<String> {
+        let current = self.state.desired.as_ref()?;
+        let before = |group: &GroupShape| current.groups.iter().find(|known| known.id == group.id);
+        let stay = shape.groups.iter().filter_map(|group| Some((before(group)?, group)));
+        let changes: Vec<String> = stay.flat_map(|(before, after)| changes(before, after)).collect();
+        (!changes.is_empty()).then(|| changes.join("; "))
     }
 
     /// What will not happen before somebody resumes.

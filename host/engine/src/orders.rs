@@ -24,12 +24,13 @@ fn slots(step: &Changed<'_>, found: &mut Found) {
         for index in step.after.indices(&group.id, group.count) {
             let name = slot_name(&group.id, index);
             let slot = step.after.names.get(&name).and_then(|node| step.after.slot(*node));
-            if slot.and_then(|slot| slot.desired).is_none() {
+            if slot.and_then(|slot| slot.desired).is_none_or(|desired| desired.surge) {
                 broken(found, "S9", format!("{name} is in the shape and not desired"));
             }
         }
     }
-    let total = step.after.slots.iter().filter(|slot| slot.desired.is_some()).count() as u64;
+    let regular = |slot: &&crate::state::Slot| slot.desired.is_some_and(|desired| !desired.surge);
+    let total = step.after.slots.iter().filter(regular).count() as u64;
     if total != shape.slots() {
         broken(found, "S9", format!("{total} slots are desired; the shape has {}", shape.slots()));
     }
@@ -63,7 +64,7 @@ fn retired(step: &Changed<'_>, found: &mut Found) {
     if matches!(step.input, Input::Command(Command::Destroy { .. })) {
         for slot in &after.slots {
             let earlier = before.names.get(&slot.name).and_then(|node| before.slot(*node)?.desired);
-            if earlier.is_some() && slot.desired.is_none() && !ordered(slot) {
+            if earlier.is_some_and(|earlier| !earlier.surge) && slot.desired.is_none() && !ordered(slot) {
                 broken(found, "S9", format!("{} lost its place by an order that does not name it", slot.name));
             }
         }

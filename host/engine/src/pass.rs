@@ -55,6 +55,7 @@ impl Driver {
         if self.pass_retry_at.is_some_and(|at| at > self.now) {
             return;
         }
+        self.offer_surge();
         self.queued = false;
         self.pass_retry_at = None;
         self.wake_at = None;
@@ -269,13 +270,17 @@ impl Driver {
         // Ascending, as the snapshot; plans mostly keep that order.
         let part = std::mem::take(&mut pass.part);
         let mut gate = Gate::default();
+        let fresh = self.fresh(&pass.snapshot);
         for (at, row) in plan.decisions.rows().enumerate() {
             let node = NodeId(row.node);
             let revision = match part.get(at) {
                 Some((asked, revision)) if *asked == node => Some(*revision),
                 _ => part.binary_search_by_key(&node, |(asked, _)| *asked).ok().map(|found| part[found].1),
             };
-            let stale = self.state.slot(node).map(|slot| slot.revision) != revision;
+            let verb = Verb::from_code(row.verb).unwrap_or(Verb::Hold);
+            let group = self.rests_on(node, verb);
+            let totals = group.is_none_or(|group| fresh.get(group).copied().unwrap_or(true));
+            let stale = self.state.slot(node).map(|slot| slot.revision) != revision || !totals;
             if stale && !self.mutated(Mutation::ApplyStale) {
                 self.stats.stale_decisions += 1;
                 pass.partial = true;
@@ -305,9 +310,13 @@ impl Driver {
         // What holds it may have counted the time since when.
         let earlier = slot.held.take();
         if verb == Verb::Hold {
-            if hold == Some(HoldKind::Person) && !was_inconsistent {
-                let (node, facts) = (slot.name.clone(), slot.facts_text());
-                self.notice(Notice::Inconsistent { node, facts });
+            let (name, facts) = (slot.name.clone(), slot.facts_text());
+            if hold == Some(HoldKind::Person) {
+                if let Some(held) = self.paused_for(node) {
+                    self.hold_back(node, earlier, held);
+                } else if !was_inconsistent {
+                    self.notice(Notice::Inconsistent { node: name, facts });
+                }
             }
             if hold == Some(HoldKind::Steady) && self.mutated(Mutation::RestlessPass) {
                 self.touch(node);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use decider::{Intent, OperationKind, Verb};
+use decider::{Intent, OperationKind, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Driver;
@@ -173,6 +173,11 @@ pub enum HeldBy {
     },
     /// Another resource with the attempt's label is being destroyed; ends with its result (S2).
     Twin,
+    /// The fleet file pauses the group's rollout.
+    Rollout {
+        /// The group.
+        group: String,
+    },
 }
 
 impl fmt::Display for Held {
@@ -183,6 +188,9 @@ impl fmt::Display for Held {
                 write!(f, "guard {}: {value} of {limit}", Guard::LiveResources.label())
             }
             HeldBy::Twin => f.write_str("another resource with its label is being destroyed"),
+            HeldBy::Rollout { group } => {
+                write!(f, "paused: the rollout of {group}, by the fleet file; `rollout.paused = false` there ends it")
+            }
         }
     }
 }
@@ -199,6 +207,30 @@ impl Driver {
             return None;
         }
         self.state.pauses.iter().find(|pause| pause.holds(group, effect))
+    }
+
+    /// What makes a node wait for a person that its facts do not: a pause, of which the decider knows.
+    pub(crate) fn paused_for(&self, node: NodeId) -> Option<Held> {
+        let slot = self.state.slot(node)?;
+        let effect = match &slot.node {
+            None => Effect::Create,
+            Some(node) if node.stage == Stage::Destroyed || node.lease.is_none() && node.climbs() => Effect::Create,
+            Some(_) => Effect::Destroy,
+        };
+        let shape = self.state.desired.as_ref()?;
+        let group = slot.desired.and_then(|desired| shape.groups.get(desired.group as usize));
+        // A drifted node without a lease would be ended, not made.
+        let drifted = slot
+            .desired
+            .zip(slot.node.as_ref())
+            .is_some_and(|(desired, node)| node.template != desired.template && node.stage != Stage::Destroyed);
+        if let Some(group) = group.filter(|group| drifted && group.rollout.paused) {
+            let by = HeldBy::Rollout { group: group.id.clone() };
+            return Some(Held { effect: Effect::Destroy, since_ms: self.now, by });
+        }
+        let effect = if drifted || slot.desired.is_none() { Effect::Destroy } else { effect };
+        let pause = self.pause_on(&slot.group, effect)?;
+        Some(Held { effect, since_ms: pause.since_ms, by: HeldBy::Pause(pause.clone()) })
     }
 
     /// What a decision would do outside; `None` for bookkeeping, which no pause holds.
@@ -270,7 +302,7 @@ impl Driver {
         let Some(slot) = self.slot_mut(node) else { return };
         let same = |known: &Held| known.effect == held.effect && !matches!(known.by, HeldBy::Pause(_));
         let since_ms = match (&held.by, earlier.filter(same)) {
-            (HeldBy::LiveResources { .. } | HeldBy::Twin, Some(known)) => known.since_ms,
+            (HeldBy::LiveResources { .. } | HeldBy::Twin | HeldBy::Rollout { .. }, Some(known)) => known.since_ms,
             _ => held.since_ms,
         };
         slot.held = Some(Held { since_ms, ..held });

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rollout::{Rollout, check_parameter};
+
 /// The longest id of a run or a group, in bytes: slot names stay valid as file names, host names and labels.
 pub const MAX_ID_BYTES: usize = 48;
 
@@ -30,6 +32,19 @@ pub struct GroupShape {
     pub count: u32,
     /// What each slot's node is made from.
     pub template: Arc<Template>,
+    /// How its nodes are replaced when the template changes.
+    #[serde(default, skip_serializing_if = "Rollout::is_default")]
+    pub rollout: Rollout,
+    /// What policies may read; no part of a template.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl GroupShape {
+    /// A group without rollout settings and parameters.
+    pub fn new(id: impl Into<String>, count: u32, template: Arc<Template>) -> Self {
+        GroupShape { id: id.into(), count, template, rollout: Rollout::default(), parameters: BTreeMap::new() }
+    }
 }
 
 /// What a node is made from. Immutable per attempt: any difference is drift (SPEC 2).
@@ -268,7 +283,10 @@ impl ClusterShape {
             over(&field("count"), u64::from(group.count), u64::from(limits.max_group_count))?;
             total = total.saturating_add(u64::from(group.count));
             over(&field("count"), total, u64::from(limits.max_nodes))?;
-            group.template.check(&format!("group[{at}]"), providers)?;
+            let at = format!("group[{at}]");
+            group.template.check(&at, providers)?;
+            group.rollout.check(&at, limits)?;
+            group.parameters.iter().try_for_each(|(name, value)| check_parameter(&at, name, value))?;
         }
         // `a-1` of group `a` cannot equal `a-1-0` of group `a-1`, so distinct ids give distinct names; checked all the same.
         let mut names = BTreeSet::new();

@@ -59,6 +59,9 @@ pub struct ClusterState {
     /// What is paused, in the order in which it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pause>,
+    /// The decider in force is shown budgets, pauses and surge slots; follows from which it is.
+    #[serde(skip)]
+    pub sees_rollouts: bool,
     /// What the guards have counted.
     #[serde(default, skip_serializing_if = "Windows::is_empty")]
     pub windows: Windows,
@@ -140,6 +143,9 @@ pub struct DesiredSlot {
     pub group: u32,
     /// The template its node should have.
     pub template: TemplateId,
+    /// The slot is beyond the group's count: there for a rollout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surge: bool,
 }
 
 /// One attempt and its facts.

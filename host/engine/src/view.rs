@@ -107,6 +107,8 @@ pub struct NodeView {
     pub index: u32,
     /// Whether the slot is desired.
     pub desired: bool,
+    /// Whether it is a surge slot: beyond the group's count, there for a rollout.
+    pub surge: bool,
     /// The attempt that holds it; `None` when vacant.
     pub attempt: Option<u64>,
     /// The stage's name.
@@ -226,7 +228,8 @@ fn settled(slot: &Slot) -> bool {
     match (&slot.desired, &slot.node) {
         (None, None) => true,
         (Some(desired), Some(node)) => {
-            node.template == desired.template
+            !desired.surge
+                && node.template == desired.template
                 && node.stage.is_ready()
                 && node.intent == Intent::Active
                 && node.pending.is_none()
@@ -259,6 +262,7 @@ fn node_view(slot: &Slot, failing: Option<&DeciderFailure>, retry_at: Option<Mil
         group: slot.group.clone(),
         index: slot.index,
         desired: slot.desired.is_some(),
+        surge: slot.desired.is_some_and(|desired| desired.surge),
         attempt: node.map(|node| node.attempt.0),
         stage: node.map_or(Stage::Vacant, |node| node.stage).label(),
         deleting: node.is_some_and(|node| node.intent == Intent::Deleting),
@@ -311,6 +315,8 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
         HoldKind::Steady => (String::new(), None),
         HoldKind::Observation => (observation(node), until_ms),
         HoldKind::Person => ("a person: its facts contradict each other".into(), None),
+        HoldKind::Budget => ("others of its group to be ready (rollout.max-unavailable)".into(), until_ms),
+        HoldKind::Circuit => ("fewer of its group to fail (rollout.max-failing)".into(), until_ms),
         HoldKind::Result => ("a result".into(), until_ms),
         HoldKind::Instant => (instant(node), until_ms),
     }
@@ -321,6 +327,7 @@ fn held_words(held: &Held) -> String {
         HeldBy::Pause(pause) => format!("a person ({pause})"),
         HeldBy::LiveResources { .. } => format!("a resource to go ({held})"),
         HeldBy::Twin => "another resource with its label to go".into(),
+        HeldBy::Rollout { .. } => format!("a person ({held})"),
     }
 }
 

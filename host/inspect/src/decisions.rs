@@ -59,7 +59,7 @@ impl DecisionLog {
             let Some(asked) = asked.or_else(|| snapshot.nodes.rows().find(|asked| asked.node == row.node)) else {
                 continue;
             };
-            let words = Facts::of(&asked, snapshot.now_ms).words();
+            let words = Facts::in_snapshot(&asked, snapshot).words();
             let facts = words.into_iter().map(|(column, word)| (column.label().to_lowercase(), word.to_owned()));
             found.push(Candidate {
                 node,

@@ -1,9 +1,9 @@
 //! Why a node is where it is, what ends that, and what a person can do (SPEC 12).
 
 use api::wire::{Explanation, Fact, RuleRow};
+use decider::HoldKind;
 use decider::facts::Facts;
 use decider::ladder::first_match;
-use decider::{HoldKind, NodeRow};
 use engine::driver::Driver;
 use engine::pause::HeldBy;
 use engine::state::{Decision, Slot};
@@ -20,10 +20,10 @@ pub fn explain(driver: &Driver, name: &str) -> Option<Explanation> {
     // Once something happened to it, the last decision explains nothing any more.
     let decision = slot.decision.as_ref().filter(|decision| decision.revision == slot.revision);
     let asked = driver.asked_about(name);
-    let asked = asked.as_ref().and_then(|snapshot| snapshot.nodes.row(0));
-    let row = decision.and_then(|decision| rule_row(driver, decision, asked.as_ref(), now_ms));
+    let asked = asked.as_ref().and_then(|asked| Some(Facts::in_snapshot(&asked.nodes.row(0)?, asked)));
+    let row = decision.and_then(|decision| rule_row(driver, decision, asked));
     let asks: Vec<String> = row.iter().flat_map(|row| &row.when).map(|when| column(when).to_owned()).collect();
-    let facts = asked.map(|row| facts(&row, now_ms, &asks)).unwrap_or_default();
+    let facts = asked.map(|asked| facts(asked, &asks)).unwrap_or_default();
     let ends = ends(&view, decision);
     let next_step = next_step(slot, &view, decision);
     Some(Explanation {
@@ -48,10 +48,10 @@ fn column(when: &str) -> &str {
 }
 
 /// The row that decided: of the built-in table where the decider declares it, else the rule's sentence alone.
-fn rule_row(driver: &Driver, decision: &Decision, asked: Option<&NodeRow>, now_ms: u64) -> Option<RuleRow> {
+fn rule_row(driver: &Driver, decision: &Decision, asked: Option<Facts>) -> Option<RuleRow> {
     let rules = &driver.decider().rules;
     let rule = rules.iter().find(|rule| *rule.id == *decision.rule)?;
-    let matched = asked.filter(|_| is_ladder(rules)).map(|row| first_match(Facts::of(row, now_ms)));
+    let matched = asked.filter(|_| is_ladder(rules)).map(first_match);
     // Time may have passed a deadline since: then another row matches, and this one is known by its sentence only.
     let matched = matched.filter(|row| format!("R{}", row.rule) == *decision.rule);
     Some(RuleRow {
@@ -65,8 +65,8 @@ fn rule_row(driver: &Driver, decision: &Decision, asked: Option<&NodeRow>, now_m
     })
 }
 
-fn facts(row: &NodeRow, now_ms: u64, asks: &[String]) -> Vec<Fact> {
-    let words = Facts::of(row, now_ms).words();
+fn facts(asked: Facts, asks: &[String]) -> Vec<Fact> {
+    let words = asked.words();
     let fact = |name: String, value: &str| Fact { matters: asks.contains(&name), name, value: value.to_owned() };
     words.into_iter().map(|(column, word)| fact(column.label().to_lowercase(), word)).collect()
 }
@@ -96,11 +96,28 @@ fn next_step(slot: &Slot, view: &NodeView, decision: Option<&Decision>) -> Strin
                     .into()
             }
             HeldBy::Twin => "nothing: it goes on when the other one is gone".into(),
+            HeldBy::Rollout { group } => {
+                format!("set `rollout.paused = false` for the group {group:?} in the fleet file, and apply it")
+            }
         };
     }
     if view.decider_fails {
         return "`homeostat doctor` says how the decider fails; use another one, or change what it is asked about"
             .into();
+    }
+    match decision.and_then(|decision| decision.hold) {
+        Some(HoldKind::Budget) => {
+            return "nothing: its turn comes when others of its group are ready; `homeostat status` shows which are not, and a \
+                    larger `rollout.max-unavailable` in the fleet file lets more be replaced at once"
+                .into();
+        }
+        Some(HoldKind::Circuit) => {
+            return format!(
+                "look why others of its group fail: `homeostat status`, then `homeostat history NODE`; a mended template goes \
+                 out at once to those that fail, and {name} follows when enough of them are ready"
+            );
+        }
+        _ => {}
     }
     if decision.is_some_and(|decision| decision.hold == Some(HoldKind::Person)) {
         return format!(

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::wire::{Change, Node, Orphan, Pause, Status, What};
+use api::wire::{Change, DeciderStatus, Node, Orphan, Pause, Status, Swap, What};
 use tokio::sync::broadcast;
 
 /// Changes that are remembered, so that whoever lost the connection can go on.
 const REMEMBERED: usize = 8_192;
+/// Swaps that a status has at most.
+const SWAPS: usize = 12;
 /// A status is not said to be of an instant longer ago than this.
 const STALE_MS: u64 = 500;
 /// Changes that a reader may fall behind before it has to list again.
@@ -28,6 +30,9 @@ struct Inner {
     changes: VecDeque<Arc<Change>>,
     status: Arc<Status>,
     listens: Vec<String>,
+    /// What is known of deciders besides what views show; none until somebody says.
+    decider: Option<DeciderStatus>,
+    swaps: Vec<Swap>,
 }
 
 impl Feed {
@@ -38,7 +43,14 @@ impl Feed {
         let status = Arc::new(Status { revision: format!("{start}-0"), ..Status::default() });
         Feed {
             start,
-            inner: Mutex::new(Inner { last: 0, changes: VecDeque::new(), status, listens: Vec::new() }),
+            inner: Mutex::new(Inner {
+                last: 0,
+                changes: VecDeque::new(),
+                status,
+                listens: Vec::new(),
+                decider: None,
+                swaps: Vec::new(),
+            }),
             sender,
         }
     }
@@ -81,9 +93,31 @@ impl Feed {
         Some(inner.changes.iter().skip(skip).cloned().collect())
     }
 
-    /// Takes a newer picture of the fleet, and tells what is different. Its revision is set here.
+    /// Takes a newer picture of the fleet, and tells what is different. Its revision is set here; its decider, apart from how
+    /// that fails, and its swaps are as [`Feed::deciders_are`] was told last.
     pub fn publish(&self, mut status: Status) {
         let mut inner = self.inner();
+        if let Some(decider) = &inner.decider {
+            status.decider = DeciderStatus { failure: status.decider.failure.take(), ..decider.clone() };
+        }
+        status.swaps.clone_from(&inner.swaps);
+        self.place(&mut inner, status);
+    }
+
+    /// Takes what is known of the decider in force, and of swaps, newest first; tells what is different. The decider's
+    /// `failure` is of no meaning: views show it.
+    pub fn deciders_are(&self, now_ms: u64, decider: DeciderStatus, mut swaps: Vec<Swap>) {
+        swaps.truncate(SWAPS);
+        let mut inner = self.inner();
+        let mut status = (*inner.status).clone();
+        status.now_ms = status.now_ms.max(now_ms);
+        status.decider = DeciderStatus { failure: status.decider.failure.take(), ..decider.clone() };
+        status.swaps.clone_from(&swaps);
+        (inner.decider, inner.swaps) = (Some(decider), swaps);
+        self.place(&mut inner, status);
+    }
+
+    fn place(&self, inner: &mut Inner, mut status: Status) {
         let whats = differences(&inner.status, &status);
         let mut changes = Vec::with_capacity(whats.len());
         for what in whats {
@@ -138,6 +172,12 @@ fn differences(before: &Status, after: &Status) -> Vec<What> {
     if before.generation != after.generation {
         found.push(What::Generation { generation: after.generation });
     }
+    if before.decider != after.decider {
+        found.push(What::Decider(Box::new(after.decider.clone())));
+    }
+    // The oldest first. One that is not listed any more is no news.
+    let swaps = after.swaps.iter().rev().filter(|swap| !before.swaps.contains(swap));
+    found.extend(swaps.map(|swap| What::Swap(Box::new(swap.clone()))));
     pauses(&before.pauses, &after.pauses, &mut found);
     let mut known: BTreeMap<&str, &Node> = before.nodes.iter().map(|node| (node.node.as_str(), node)).collect();
     for node in &after.nodes {

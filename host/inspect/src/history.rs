@@ -163,6 +163,7 @@ fn collect(
                 RecordedInput::Listed { .. } | RecordedInput::Tick | RecordedInput::Resync => {}
             }
         }
+        Entry::Swap(swap) => add("swap", None, None, step::swapped(swap)),
         Entry::Pass { .. } | Entry::Reserved { .. } | Entry::End => {}
     }
 }

@@ -34,6 +34,7 @@ pub fn status(view: &View, about: &About, revision: String) -> Status {
         // The feed knows.
         listens: Vec::new(),
         decider: DeciderStatus { failure, ..about.decider.clone() },
+        swaps: Vec::new(),
         groups: groups(view),
         nodes: view.nodes.iter().map(listed).collect(),
         orphans: view

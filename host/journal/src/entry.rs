@@ -10,6 +10,7 @@ use engine::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::input::RecordedInput;
+use crate::swap::SwapRecord;
 
 /// Stands for the decider's digest where a simulated fault answered in its place.
 pub const SIMULATED: &str = "simulated";
@@ -61,6 +62,8 @@ pub enum Entry {
         /// The first id that may not.
         below: AttemptId,
     },
+    /// A step of a swap (SPEC 11). Nothing is folded.
+    Swap(Box<SwapRecord>),
     /// The driver ended, and nothing was folded after this.
     End,
 }
@@ -74,6 +77,7 @@ impl Entry {
             Entry::Pass { .. } => "pass",
             Entry::Dispatch { .. } => "dispatch",
             Entry::Reserved { .. } => "reserved",
+            Entry::Swap(_) => "swap",
             Entry::End => "end",
         }
     }
@@ -155,7 +159,7 @@ impl Start {
                 digest: config.decider.digest.clone(),
                 name: description.name.clone(),
                 version: description.version.clone(),
-                contract: description.contract.clone(),
+                contract: config.decider.contract.clone(),
                 rules: config.decider.rules.clone(),
             },
             next_attempt: config.next_attempt,
@@ -169,7 +173,11 @@ impl Start {
             run: self.run.clone(),
             policy: self.policy,
             providers: self.providers.clone(),
-            decider: DeciderIdentity { digest: self.decider.digest.clone(), rules: self.decider.rules.clone() },
+            decider: DeciderIdentity {
+                digest: self.decider.digest.clone(),
+                rules: self.decider.rules.clone(),
+                contract: self.decider.contract.clone(),
+            },
             next_attempt: self.next_attempt,
             epoch: self.epoch,
         }

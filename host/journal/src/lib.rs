@@ -5,7 +5,7 @@
 //! # use engine::{driver::{Driver, DriverConfig}, io::{DeciderIdentity, Input}, policy::Policy};
 //! use journal::{Reader, Recorder, Writer};
 //!
-//! # let decider = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+//! # let decider = DeciderIdentity::native();
 //! # let config = DriverConfig { run: "demo".into(), policy: Policy::default(), providers: Default::default(), decider,
 //! #     next_attempt: 1, epoch: 0 };
 //! let mut writer = Writer::new(Vec::new());
@@ -40,6 +40,7 @@ mod listing;
 mod reader;
 mod recorder;
 mod replay;
+mod swap;
 mod verify;
 mod walk;
 mod writer;
@@ -54,6 +55,7 @@ pub use line::{EncodedLine, FORMAT, Line, MAX_LINE_BYTES};
 pub use reader::Reader;
 pub use recorder::{Draft, Recorder};
 pub use replay::{Against, Replay, replay};
+pub use swap::{Cited, Direction, Divergence, Example, Reasoned, SwapRecord, SwapStep};
 pub use verify::{Segment, Verdict, verify};
 pub use walk::{PassAsked, Step, Walk};
 pub use writer::Writer;

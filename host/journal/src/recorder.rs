@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use decider::{Description, Snapshot};
 use engine::driver::{DriverConfig, DriverError};
-use engine::io::{Input, Output};
+use engine::io::{DeciderIdentity, Input, Output};
 use engine::record::Record;
 
 use crate::digest::snapshot_digest;
@@ -15,6 +15,7 @@ use crate::input::RecordedInput;
 #[derive(Clone, Debug)]
 pub struct Recorder {
     decider: String,
+    contract: String,
     asked: Option<Asked>,
 }
 
@@ -22,6 +23,7 @@ pub struct Recorder {
 struct Asked {
     call: u64,
     decider: String,
+    contract: String,
     snapshot: Arc<Snapshot>,
 }
 
@@ -29,7 +31,8 @@ struct Asked {
 #[derive(Clone, Debug)]
 pub struct Draft {
     entry: Entry,
-    snapshot: Option<Arc<Snapshot>>,
+    /// With the version of the contract in which it was shown.
+    snapshot: Option<(Arc<Snapshot>, String)>,
 }
 
 impl From<Entry> for Draft {
@@ -41,8 +44,8 @@ impl From<Entry> for Draft {
 impl Draft {
     /// The record.
     pub fn entry(mut self) -> Entry {
-        if let (Entry::Pass { snapshot, .. }, Some(asked)) = (&mut self.entry, &self.snapshot) {
-            *snapshot = Some(snapshot_digest(asked));
+        if let (Entry::Pass { snapshot, .. }, Some((asked, contract))) = (&mut self.entry, &self.snapshot) {
+            *snapshot = Some(snapshot_digest(asked, contract));
         }
         self.entry
     }
@@ -52,13 +55,13 @@ impl Recorder {
     /// A recorder for a driver with this configuration, and its first record. `description` is what its decider says of
     /// itself.
     pub fn start(config: &DriverConfig, description: &Description) -> (Self, Draft) {
-        let recorder = Recorder { decider: config.decider.digest.clone(), asked: None };
+        let recorder = Recorder::resume(&config.decider);
         (recorder, Entry::Start(Box::new(Start::new(config, description))).into())
     }
 
-    /// A recorder for a driver that goes on, between two passes, under a decider with this digest.
-    pub fn resume(decider: &str) -> Self {
-        Recorder { decider: decider.into(), asked: None }
+    /// A recorder for a driver that goes on, between two passes, under this decider.
+    pub fn resume(decider: &DeciderIdentity) -> Self {
+        Recorder { decider: decider.digest.clone(), contract: decider.contract.clone(), asked: None }
     }
 
     /// An input was given to the driver, and this is what it said. Before its outputs are drained.
@@ -71,8 +74,8 @@ impl Recorder {
         let of = match input {
             Input::Decided { call, result } => {
                 let asked = self.asked.take_if(|asked| asked.call == call);
-                let (decider, snapshot) =
-                    asked.map_or((String::new(), None), |asked| (asked.decider, Some(asked.snapshot)));
+                let (decider, snapshot) = asked
+                    .map_or((String::new(), None), |asked| (asked.decider, Some((asked.snapshot, asked.contract))));
                 let entry = Entry::Pass { call, decider, snapshot: None, answer: Answer::from(result), error };
                 return Some(Draft { entry, snapshot });
             }
@@ -87,6 +90,7 @@ impl Recorder {
             Input::PolicyChanged(policy) => RecordedInput::PolicyChanged(policy),
             Input::DeciderChanged(identity) => {
                 self.decider.clone_from(&identity.digest);
+                self.contract.clone_from(&identity.contract);
                 RecordedInput::DeciderChanged(identity)
             }
             Input::Tick => RecordedInput::Tick,
@@ -110,8 +114,8 @@ impl Recorder {
             ),
             Output::Record(Record::AttemptsReserved { below }) => Some(Entry::Reserved { below: *below }.into()),
             Output::Decide { call, snapshot } => {
-                let (call, decider, snapshot) = (*call, self.decider.clone(), snapshot.clone());
-                self.asked = Some(Asked { call, decider, snapshot });
+                let (decider, contract) = (self.decider.clone(), self.contract.clone());
+                self.asked = Some(Asked { call: *call, decider, contract, snapshot: snapshot.clone() });
                 None
             }
             // What else comes out follows from what went in.
@@ -122,6 +126,11 @@ impl Recorder {
     /// The digest of the decider in force.
     pub fn decider(&self) -> &str {
         &self.decider
+    }
+
+    /// The version of the contract that the decider in force speaks.
+    pub fn contract(&self) -> &str {
+        &self.contract
     }
 
     /// The driver ends.

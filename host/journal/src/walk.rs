@@ -34,6 +34,8 @@ pub struct PassAsked {
     pub call: u64,
     /// The digest of the decider that is asked.
     pub decider: String,
+    /// The version of the contract that it speaks.
+    pub contract: String,
     /// The rules it may cite.
     pub rules: Arc<Vec<Rule>>,
     /// What it is asked with.
@@ -50,7 +52,7 @@ pub enum Step {
     /// A decider answered; `asked` is what it was asked, `None` for an answer to no call in flight.
     Answered {
         /// The question.
-        asked: Option<PassAsked>,
+        asked: Option<Box<PassAsked>>,
         /// The recorded answer.
         answer: Result<Plan, DeciderFailure>,
     },
@@ -66,7 +68,7 @@ impl Walk {
     /// after it.
     pub fn after(driver: Driver) -> Self {
         let rules = Arc::new(driver.decider().rules.clone());
-        let recorder = Some(Recorder::resume(&driver.decider().digest));
+        let recorder = Some(Recorder::resume(driver.decider()));
         Walk { driver: Some(driver), recorder, rules, ..Walk::default() }
     }
 
@@ -116,7 +118,7 @@ impl Walk {
                 let asked = self.asked.take_if(|asked| asked.call == *call);
                 match (snapshot, &asked) {
                     (Some(recorded), Some(asked)) => {
-                        let found = snapshot_digest(&asked.snapshot);
+                        let found = snapshot_digest(&asked.snapshot, &asked.contract);
                         if *recorded != found {
                             return Err(Mismatch::Snapshot { call: *call, recorded: recorded.clone(), found });
                         }
@@ -126,7 +128,7 @@ impl Walk {
                 }
                 let answer: Result<Plan, DeciderFailure> = Answer::into(answer.clone());
                 self.fold(line, Input::Decided { call: *call, result: answer.clone() }, error.as_deref())?;
-                Ok(Step::Answered { asked, answer })
+                Ok(Step::Answered { asked: asked.map(Box::new), answer })
             }
             Entry::Dispatch { .. } | Entry::Reserved { .. } => {
                 self.living(line)?;
@@ -135,6 +137,10 @@ impl Walk {
                     return Ok(Step::Followed);
                 }
                 Err(differs(Some(&line.entry), expected.as_ref()))
+            }
+            Entry::Swap(_) => {
+                self.living(line)?;
+                Ok(Step::Followed)
             }
             Entry::End => {
                 self.settled(line)?;
@@ -188,7 +194,8 @@ impl Walk {
         while let Some(output) = driver.poll_output() {
             expected.extend(recorder.output(&output).map(|draft| draft.entry()));
             if let Output::Decide { call, snapshot } = &output {
-                asked = Some((*call, recorder.decider().to_owned(), snapshot.clone()));
+                let (decider, contract) = (recorder.decider().to_owned(), recorder.contract().to_owned());
+                asked = Some((*call, decider, contract, snapshot.clone()));
             }
             outputs.push(output);
         }
@@ -197,8 +204,8 @@ impl Walk {
         if let Some(rules) = changed {
             self.rules = rules;
         }
-        if let Some((call, decider, snapshot)) = asked {
-            self.asked = Some(PassAsked { call, decider, rules: self.rules.clone(), snapshot });
+        if let Some((call, decider, contract, snapshot)) = asked {
+            self.asked = Some(PassAsked { call, decider, contract, rules: self.rules.clone(), snapshot });
         }
         Ok(())
     }

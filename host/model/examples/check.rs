@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scope = Scope { nodes: number(0, 2)?, faults: u8::try_from(number(1, 0)?)?, kind, ..Scope::default() };
     let check = Check {
         scope,
-        identity: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+        identity: DeciderIdentity::native(),
         decide: &|snapshot| Ok(decider::reconcile(snapshot)),
         exact: false,
         jobs: number(3, 2)? as usize,

@@ -106,8 +106,18 @@ fn key(snapshot: &Snapshot) -> u128 {
     mix.word(groups.len() as u64);
     for group in groups {
         text(&mut mix, &group.name);
-        for count in [group.count, group.nodes, group.ready, group.failed, group.deleting, group.pending] {
+        let counts = [group.count, group.nodes, group.ready, group.failed, group.deleting, group.pending];
+        let rollout = [group.max_surge, group.available, group.failing, group.trying, u32::from(group.pauses)];
+        for count in counts.into_iter().chain(rollout) {
             mix.word(u64::from(count));
+        }
+        for limit in [group.max_unavailable, group.max_failing] {
+            mix.word(limit.map_or(u64::MAX, u64::from));
+        }
+        mix.word(group.parameters.len() as u64);
+        for (key, value) in &group.parameters {
+            text(&mut mix, key);
+            text(&mut mix, value);
         }
     }
     mix.word(templates.len() as u64);
@@ -124,7 +134,8 @@ fn key(snapshot: &Snapshot) -> u128 {
     for row in nodes.rows() {
         let codes = [row.stage, row.intent, row.live, row.progress, row.pending, row.ambiguous];
         mix.word(codes.iter().fold(0, |word, code| word << 8 | u64::from(*code)));
-        for word in [row.node, row.group, row.slot, row.template, row.desired_template, row.failures] {
+        let marks = u32::from(row.marks);
+        for word in [row.node, row.group, row.slot, row.template, row.desired_template, row.failures, row.turn, marks] {
             mix.word(u64::from(word));
         }
         let instants = [row.next_effect_at, row.probe_at, row.restart_at, row.stage_deadline, row.pending_deadline];

@@ -159,6 +159,6 @@ impl Scope {
             join: Join { probe: Probe::Tcp("{endpoint}".into()), interval_ms: UNIT_MS, timeout_ms: UNIT_MS },
             labels: BTreeMap::new(),
         });
-        ClusterShape { run: "run".into(), generation, groups: vec![GroupShape { id: GROUP.into(), count, template }] }
+        ClusterShape { run: "run".into(), generation, groups: vec![GroupShape::new(GROUP, count, template)] }
     }
 }

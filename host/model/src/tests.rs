@@ -35,7 +35,7 @@ fn walk(machine: &Machine<'_>, mut seed: u64, steps: usize) {
 
 #[test]
 fn equal_forms_have_equal_successors() {
-    let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+    let identity = DeciderIdentity::native();
     let decide = |snapshot: &decider::Snapshot| Ok(decider::reconcile(snapshot));
     for kind in Kind::ALL {
         for exact in [false, true] {

@@ -8,7 +8,7 @@ use engine::io::{DeciderFailure, DeciderIdentity};
 use model::{Check, Decide, Kind, Limit, Memo, Outcome, Scope, Verdict, Weaken, report};
 
 fn native() -> DeciderIdentity {
-    DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+    DeciderIdentity::native()
 }
 
 fn ladder(snapshot: &Snapshot) -> Result<Plan, DeciderFailure> {

@@ -26,17 +26,13 @@ pub fn template(provider: &str, tag: &str) -> Arc<Template> {
 
 /// A shape of groups, each `(id, count, template)`.
 pub fn shape(generation: u64, groups: &[(&str, u32, Arc<Template>)]) -> ClusterShape {
-    let groups = groups.iter().map(|(id, count, template)| GroupShape {
-        id: (*id).into(),
-        count: *count,
-        template: template.clone(),
-    });
+    let groups = groups.iter().map(|(id, count, template)| GroupShape::new(*id, *count, template.clone()));
     ClusterShape { run: RUN.into(), generation, groups: groups.collect() }
 }
 
 /// The built-in decider outside the sandbox.
 pub fn native() -> DeciderIdentity {
-    DeciderIdentity { digest: "native".into(), rules: decider::describe().rules }
+    DeciderIdentity::native()
 }
 
 /// A keyed backend `fake` and a windowed one, `market`.

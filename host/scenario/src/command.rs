@@ -8,6 +8,7 @@ use engine::shape::ClusterShape;
 use crate::expect::{Expectation, Never};
 use crate::node::NodeFacts;
 use crate::order::{USAGE, parse_order};
+use crate::snapshot::Stated;
 use crate::words::{
     number, parse_fault, parse_listing, parse_ms, parse_observation, parse_operation, parse_result, parse_shape,
 };
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     AnswerOne,
     List { provider: String, listing: Listing },
     Adopt { provider: String, listing: Listing },
+    Survey { provider: String, listing: Listing },
     Decider(Decider),
     BringUp,
     Rest,
@@ -44,7 +46,7 @@ pub(crate) enum Command {
     Settles { within_ms: u64 },
     Expect(Expectation),
     Never(Never),
-    Snapshot { now_ms: Option<u64>, generation: Option<u64>, counts: Vec<(String, u32)> },
+    Snapshot { now_ms: Option<u64>, generation: Option<u64>, counts: Vec<(String, Stated)> },
     Node(NodeFacts),
 }
 
@@ -155,6 +157,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("answer-one", "answer-one"),
     ("list", "list PROVIDER complete|partial [RESOURCE...]"),
     ("adopt", "adopt PROVIDER complete|partial [RESOURCE...]"),
+    ("survey", "survey PROVIDER complete|partial [RESOURCE...]"),
     ("decider", "decider ok|changed|broken, or decider broken-for NODE..."),
     ("bring-up", "bring-up"),
     ("rest", "rest"),
@@ -216,6 +219,9 @@ impl Command {
             }
             ("adopt", [provider, complete, entries @ ..]) => {
                 Command::Adopt { provider: owned(provider), listing: parse_listing(provider, complete, entries)? }
+            }
+            ("survey", [provider, complete, entries @ ..]) => {
+                Command::Survey { provider: owned(provider), listing: parse_listing(provider, complete, entries)? }
             }
             ("decider", ["ok"]) => Command::Decider(Decider::Ok),
             ("decider", ["changed"]) => Command::Decider(Decider::Changed),
@@ -284,7 +290,7 @@ fn parse_snapshot(words: &[&str]) -> Result<Command, String> {
         match (*word, word.split_once('=')) {
             ("at", _) => now_ms = Some(parse_ms(words.next().ok_or("at when?")?)?),
             ("generation", _) => generation = Some(number(words.next().ok_or("which generation?")?, "generation")?),
-            (_, Some((group, count))) => counts.push((group.into(), number(count, "count")?)),
+            (_, Some((group, stated))) => counts.push((group.into(), Stated::parse(stated)?)),
             _ => return Err(usage("snapshot")),
         }
     }

@@ -1,7 +1,7 @@
 //! Which rules decided anything, and how often: the decider's own, and for the built-in ladder the rows of its table (SPEC 4).
 
 use decider::ladder::{LADDER, Verdict, first_match};
-use decider::{DecisionRow, NodeRow, Rule, Verb, facts::Facts};
+use decider::{DecisionRow, Rule, Verb, facts::Facts};
 use serde::Serialize;
 
 /// Decisions of one case.
@@ -18,12 +18,12 @@ impl Counts {
         Counts { rules: vec![0; rules.len()], rows: built_in.then(|| vec![0; LADDER.len()]) }
     }
 
-    pub fn count(&mut self, node: Option<NodeRow>, decision: &DecisionRow, now_ms: u64) {
+    pub fn count(&mut self, facts: Option<Facts>, decision: &DecisionRow) {
         if let Some(count) = self.rules.get_mut(usize::from(decision.rule)) {
             *count += 1;
         }
-        let (Some(rows), Some(node)) = (&mut self.rows, node) else { return };
-        let row = first_match(Facts::of(&node, now_ms));
+        let (Some(rows), Some(facts)) = (&mut self.rows, facts) else { return };
+        let row = first_match(facts);
         let verb = match row.then {
             Verdict::Act(verb) => verb,
             Verdict::Hold(..) => Verb::Hold,

@@ -45,12 +45,14 @@ pub(crate) struct Never {
     pub what: What,
 }
 
-const HOLDS: [(&str, HoldKind); 5] = [
+const HOLDS: [(&str, HoldKind); 7] = [
     ("instant", HoldKind::Instant),
     ("result", HoldKind::Result),
     ("observation", HoldKind::Observation),
     ("change", HoldKind::Steady),
     ("person", HoldKind::Person),
+    ("budget", HoldKind::Budget),
+    ("circuit", HoldKind::Circuit),
 ];
 
 fn verb(word: &str) -> Option<Verb> {
@@ -148,7 +150,9 @@ impl Demand {
                     let kind = words.next().unwrap_or_default();
                     let known = HOLDS.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
                     demand.hold = Some(known.ok_or_else(|| {
-                        format!("{kind:?} ends no hold; instant, result, observation, change and person do")
+                        format!(
+                            "{kind:?} ends no hold; instant, result, observation, change, person, budget and circuit do"
+                        )
                     })?);
                 }
                 word => match verb(word) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use decider::facts::Facts;
 use decider::{DecisionRow, Plan, Snapshot, Verb};
 use engine::invariants::Violation;
 use engine::io::DeciderFailure;
@@ -106,7 +107,8 @@ impl Log {
         let at_ms = snapshot.now_ms;
         for row in plan.decisions.rows() {
             let known = snapshot.nodes.node.binary_search(&row.node).ok();
-            self.counts.count(known.and_then(|at| snapshot.nodes.row(at)), &row, at_ms);
+            let asked = known.and_then(|at| snapshot.nodes.row(at));
+            self.counts.count(asked.map(|asked| Facts::in_snapshot(&asked, snapshot)), &row);
             let node = name(row.node).unwrap_or_else(|| format!("node {}", row.node));
             self.trip(&node, &row, at_ms);
             let seen = Seen { at_ms, row };

@@ -335,6 +335,9 @@ impl<'a> Player<'a> {
             Command::Adopt { provider, listing } => {
                 self.feed(Input::Adopt { provider: provider.clone(), listing: listing.clone() })
             }
+            Command::Survey { provider, listing } => {
+                self.feed(Input::Surveyed { provider: provider.clone(), listing: listing.clone() })
+            }
             Command::Decider(how) => self.set_decider(how),
             Command::BringUp => {
                 self.session()?.bring_up();

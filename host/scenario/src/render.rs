@@ -65,7 +65,12 @@ pub(crate) fn show(session: &Session) -> Vec<String> {
             }
             None => text.push_str(node.stage),
         }
-        for (set, word) in [(node.deleting, " deleting"), (node.ready, " ready"), (!node.desired, " undesired")] {
+        for (set, word) in [
+            (node.deleting, " deleting"),
+            (node.ready, " ready"),
+            (!node.desired, " undesired"),
+            (node.surge, " surge"),
+        ] {
             text.push_str(if set { word } else { "" });
         }
         if let Some(rule) = &node.rule {

@@ -1,24 +1,64 @@
 //! A stated snapshot, and what the decider says to it.
 
-use decider::{Group, Intent, NO_INDEX, NodeRow, Nodes, Plan, Settings, Snapshot, Stage, Template};
+use decider::{Group, Intent, NO_INDEX, NodeRow, Nodes, Plan, Settings, Snapshot, Stage, Template, pauses};
 use engine::invariants::check_subset;
 use engine::io::DeciderFailure;
 use engine::policy::Policy;
+use engine::rollout::Rollout;
 
 use crate::build::RUN;
 use crate::node::{NodeFacts, USUAL};
+use crate::words::{number, rollout};
 
 /// The instant of a snapshot that names none.
 pub(crate) const NOW_MS: u64 = 100_000;
 /// No stated snapshot has more nodes.
 const MAX_NODES: usize = 10_000;
 
+/// What is stated of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stated {
+    count: u32,
+    rollout: Rollout,
+    /// Of the contract's pause bits those that no rollout setting is.
+    held: u8,
+}
+
+impl Stated {
+    /// A count, then settings after commas.
+    pub fn parse(text: &str) -> Result<Stated, String> {
+        let (count, settings) = text.split_once(',').unwrap_or((text, ""));
+        let mut stated = Stated { count: number(count, "count")?, ..Stated::default() };
+        for setting in settings.split_terminator(',') {
+            match setting {
+                "creates-held" => stated.held |= pauses::CREATES,
+                "destroys-held" => stated.held |= pauses::DESTROYS,
+                _ => rollout(&mut stated.rollout, setting)?,
+            }
+        }
+        Ok(stated)
+    }
+
+    fn group(&self, name: &str) -> Group {
+        let limits = self.rollout.limits(self.count);
+        Group {
+            name: name.into(),
+            count: self.count,
+            max_unavailable: limits.max_unavailable,
+            max_surge: limits.max_surge,
+            max_failing: limits.max_failing,
+            pauses: self.held | if self.rollout.paused { pauses::ROLLOUT } else { 0 },
+            ..Group::default()
+        }
+    }
+}
+
 pub(crate) struct Picture {
     pub now_ms: u64,
     pub generation: u64,
     pub nodes: Vec<NodeFacts>,
-    /// Counts that are stated, by group.
-    pub counts: Vec<(String, u32)>,
+    /// What is stated of groups.
+    pub counts: Vec<(String, Stated)>,
     /// What the decider answered; none before it is asked.
     pub answer: Option<Result<Plan, DeciderFailure>>,
 }
@@ -44,8 +84,8 @@ impl Picture {
     pub fn snapshot(&self, policy: &Policy) -> Snapshot {
         let mut templates: Vec<String> = Vec::new();
         let mut groups: Vec<Group> = Vec::new();
-        for (name, count) in &self.counts {
-            groups.push(Group { name: name.clone(), count: *count, ..Group::default() });
+        for (name, stated) in &self.counts {
+            groups.push(stated.group(name));
         }
         let stated = groups.len();
         let mut nodes = Nodes::with_capacity(self.nodes.len());
@@ -92,8 +132,11 @@ impl Picture {
                 probe_at: facts.probe_at,
                 restart_at: facts.restart_at,
                 stage_deadline: facts.stage_deadline,
+                turn: NO_INDEX,
+                marks: 0,
             });
         }
+        take_turns(&mut groups, &mut nodes);
         let template = |tag: &String| {
             let (tag, provider) = tag.split_once(':').unwrap_or((tag, "fake"));
             Template { provider: provider.into(), role: String::new(), labels: vec![("template".into(), tag.into())] }
@@ -111,6 +154,38 @@ impl Picture {
             templates: templates.iter().map(template).collect(),
             nodes,
         }
+    }
+}
+
+/// Totals and turns as the engine counts them.
+fn take_turns(groups: &mut [Group], nodes: &mut Nodes) {
+    let mut waiting = Vec::new();
+    for (at, row) in nodes.rows().enumerate() {
+        let Some(group) = groups.get_mut(row.group as usize) else { continue };
+        let (wanted, stage) = (row.desired_template != NO_INDEX, Stage::from_code(row.stage));
+        if !wanted || row.attempt == 0 {
+            continue;
+        }
+        let active = row.intent == Intent::Active.code();
+        let available = active && stage.is_some_and(Stage::is_ready);
+        let drifted = row.template != row.desired_template;
+        let failing = !drifted && !available && row.failures > 0;
+        let tries = active && !matches!(stage, None | Some(Stage::Failed | Stage::Destroyed));
+        group.available += u32::from(available);
+        group.failing += u32::from(failing);
+        group.trying += u32::from(failing && tries);
+        if stage == Some(Stage::Destroyed) {
+            waiting.push((row.group, 1, row.restart_at, row.attempt, at));
+        } else if available && drifted {
+            waiting.push((row.group, 0, row.attempt, 0, at));
+        }
+    }
+    waiting.sort_unstable();
+    let mut last = (NO_INDEX, 0, 0);
+    for (group, queue, _, _, at) in waiting {
+        let turn = if (last.0, last.1) == (group, queue) { last.2 + 1 } else { 0 };
+        last = (group, queue, turn);
+        nodes.turn[at] = turn;
     }
 }
 

@@ -2,7 +2,8 @@
 
 use engine::id::{AttemptId, ExternalKey, OperationId};
 use engine::io::{Done, Fault, Listing, Observation, Resource};
-use engine::shape::ClusterShape;
+use engine::rollout::{Rollout, Share};
+use engine::shape::{ClusterShape, GroupShape};
 
 use crate::build;
 
@@ -107,14 +108,41 @@ pub(crate) fn parse_shape(generation: &str, groups: &[&str]) -> Result<ClusterSh
         }
         let wrong =
             || format!("{group:?} is no group; a group is id=count, id=count@template or id=count@template:provider");
+        let (group, settings) = group.split_once(',').unwrap_or((group, ""));
         let (id, rest) = group.split_once('=').ok_or_else(wrong)?;
         let (count, template) = rest.split_once('@').unwrap_or((rest, "v1"));
         let (tag, provider) = template.split_once(':').unwrap_or((template, "fake"));
-        parsed.push((id, number(count, "count")?, build::template(provider, tag)));
+        let mut group = GroupShape::new(id, number(count, "count")?, build::template(provider, tag));
+        for setting in settings.split_terminator(',') {
+            match setting.split_once(':') {
+                Some((name, value)) => _ = group.parameters.insert(name.into(), value.into()),
+                None => rollout(&mut group.rollout, setting)?,
+            }
+        }
+        parsed.push(group);
     }
-    let mut shape = build::shape(generation, &parsed);
+    let mut shape = ClusterShape { run: build::RUN.into(), generation, groups: parsed };
     shape.run = run.into();
     Ok(shape)
+}
+
+/// One setting of a rollout, such as `max-unavailable=25%` or `paused`.
+pub(crate) fn rollout(rollout: &mut Rollout, setting: &str) -> Result<(), String> {
+    let share = |text: &str| match text.parse() {
+        Ok(nodes) => Ok(Some(Share::Nodes(nodes))),
+        Err(_) => Share::percent(text).map(Some).map_err(|why| format!("{text:?}: {why}")),
+    };
+    match setting.split_once('=') {
+        None if setting == "paused" => rollout.paused = true,
+        Some(("max-unavailable", value)) => rollout.max_unavailable = share(value)?,
+        Some(("max-surge", value)) => rollout.max_surge = share(value)?,
+        Some(("max-failing", value)) => rollout.max_failing = share(value)?,
+        _ => {
+            let all = "max-unavailable=N, max-surge=N, max-failing=N (N nodes, or N%), paused";
+            return Err(format!("{setting:?} is no setting of a rollout; they are {all}"));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn parse_fault(how: &[&str]) -> Result<Fault, String> {

@@ -90,7 +90,7 @@ fn the_index_of_the_policy_tests_is_complete() {
     ] {
         assert!(rows.iter().any(|row| row[0] == kind), "{kind}");
     }
-    let rules = names("rules.txt");
+    let rules = [names("rules.txt"), names("rollouts.txt")].concat();
     for rule in decider::describe().rules {
         assert_eq!(rules.iter().filter(|name| name.starts_with(&format!("{}:", rule.id))).count(), 1, "{}", rule.id);
     }

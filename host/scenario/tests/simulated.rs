@@ -15,7 +15,7 @@ use sim::{Campaign, Decide, FaultKind, Setup, run_seed, shrink};
 
 fn setup() -> Setup {
     let template = |provider: &str| Arc::new((*build::template(provider, "v1")).clone());
-    let group = |id: &str, count, provider| GroupShape { id: id.into(), count, template: template(provider) };
+    let group = |id: &str, count, provider| GroupShape::new(id, count, template(provider));
     let groups = vec![group("web", 3, "cloud"), group("gpu", 2, "spot")];
     let mut setup = Setup::new(ClusterShape { run: build::RUN.into(), generation: 1, groups }, Policy::default());
     setup.until_ms = 1_800_000;

@@ -40,6 +40,8 @@ pub(crate) struct Audit {
     creates: VecDeque<Millis>,
     /// Slots that were given up and are not ready again.
     down: BTreeSet<String>,
+    /// Slots that were not ready when the count began: they may have been given up before, and are left out until they are.
+    unknown: BTreeSet<String>,
     /// What was destroyed that no slot held.
     swept: BTreeSet<(AttemptId, LeaseId)>,
     /// By the number of the slot; empty while nothing has to be counted.
@@ -161,6 +163,7 @@ impl Audit {
         if watches(&self.guards).is_none() || watches(&guards).is_none() {
             self.seen.clear();
             self.down.clear();
+            self.unknown.clear();
         }
         if self.guards.destroys_per_minute.is_none() {
             self.destroys.clear();
@@ -200,6 +203,9 @@ impl Audit {
                 slot.node.as_ref().is_none_or(|node| node.stage == Stage::Dormant && node.intent == Intent::Active);
             if ready {
                 self.down.remove(&slot.name);
+                self.unknown.remove(&slot.name);
+            } else if earlier.is_empty() {
+                self.unknown.insert(slot.name.clone());
             }
             if !earlier.is_empty() && seen.is_some_and(|seen| seen.deleting) && seen != before && holds(slot) {
                 begun.push(slot);
@@ -213,7 +219,7 @@ impl Audit {
                 }
                 continue;
             };
-            if !self.down.insert(slot.name.clone()) {
+            if self.unknown.contains(&slot.name) || !self.down.insert(slot.name.clone()) {
                 continue;
             }
             let of_group = state.slots.iter().enumerate().filter(|(_, other)| other.group == slot.group);

@@ -40,11 +40,15 @@ impl Sim<'_> {
         };
         let (passes, stale) = (self.driver.stats().passes, self.driver.stats().stale_plans);
         let recorded = self.tape.as_ref().map(|_| input.clone());
+        let kept = self.doomed.as_ref().map(|_| input.clone());
         let folded = self.driver.handle(input, shown);
         self.tally.passes += self.driver.stats().passes - passes;
         let mut outputs = Vec::new();
         while let Some(output) = self.driver.poll_output() {
             outputs.push(output);
+        }
+        if let Some(input) = kept {
+            self.keep_input(input, folded.as_ref().err(), shown);
         }
         if let (Some(tape), Some(input)) = (&mut self.tape, recorded) {
             tape.folded(input, folded.as_ref().err(), &outputs, shown);
@@ -80,10 +84,14 @@ impl Sim<'_> {
                 }
                 *left -= 1;
             }
+            self.keep_output(&output, shown);
             if self.found.is_some() {
                 return;
             }
             self.act(output, inputs);
+        }
+        if self.doomed.is_some() {
+            self.keep_rest(shown);
         }
         if inputs.is_empty() {
             self.judge_orders();
@@ -103,10 +111,7 @@ impl Sim<'_> {
         match output {
             Output::Record(Record::AttemptsReserved { below }) => self.fence = self.fence.max(below.0),
             Output::Record(_) => {}
-            Output::Submit(operation) => {
-                self.synced();
-                self.submit(operation);
-            }
+            Output::Submit(operation) => self.submit(operation),
             Output::Ask(id) => {
                 let status = match self.promised.contains(&id) {
                     true => OperationStatus::Completed,

@@ -67,8 +67,8 @@ pub(crate) struct Tape {
     description: Description,
     recorder: Option<Recorder>,
     entries: Vec<(Millis, Entry)>,
-    /// Where it stood before each input that a host folded which is going to die.
-    marks: Vec<(usize, Option<Recorder>)>,
+    /// How many there were when everything was durable.
+    durable: usize,
     /// Calls that a fault answered in the decider's place.
     simulated: BTreeSet<u64>,
     /// The last answer, until it is folded.
@@ -77,8 +77,8 @@ pub(crate) struct Tape {
 
 impl Tape {
     fn new(description: &Description) -> Self {
-        let (entries, marks, simulated) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Tape { description: description.clone(), recorder: None, entries, marks, simulated, answer: None }
+        let (entries, simulated) = (Vec::new(), BTreeSet::new());
+        Tape { description: description.clone(), recorder: None, entries, durable: 0, simulated, answer: None }
     }
 
     /// A driver begins.
@@ -111,24 +111,16 @@ impl Tape {
         self.simulated.insert(call);
     }
 
-    /// An input is about to be folded that may be lost.
+    /// All that was folded so far is durable: a store begins with that, and a start record of its own.
     pub fn mark(&mut self) {
-        self.marks.push((self.entries.len(), self.recorder.clone()));
+        self.durable = self.entries.len();
     }
 
-    /// All that was folded so far is durable.
-    pub fn forget_marks(&mut self) {
-        self.marks.clear();
-    }
-
-    /// The host died, and the last inputs with all that followed from them were not durable.
-    pub fn lose(&mut self, inputs: usize) {
-        let kept = self.marks.len().saturating_sub(inputs);
-        if let Some((entries, recorder)) = self.marks.get(kept) {
-            self.entries.truncate(*entries);
-            self.recorder.clone_from(recorder);
-        }
-        self.marks.clear();
+    /// The host died, and its store has so many durable records.
+    pub fn lose(&mut self, records: u64, recorder: Recorder) {
+        let kept = usize::try_from(records.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.entries.truncate(self.durable.saturating_add(kept));
+        self.recorder = Some(recorder);
         self.simulated.clear();
         self.answer = None;
     }

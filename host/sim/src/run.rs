@@ -14,7 +14,7 @@ use engine::watch::Watch;
 use crate::audit::Audit;
 use crate::bounds::Bound;
 use crate::choices::Choices;
-use crate::crashes::Durable;
+use crate::crashes::Doomed;
 use crate::decisions::Trouble;
 use crate::event::{Event, HostClock, Known, Phase};
 use crate::faults::{FaultKind, Place, Swarm};
@@ -47,7 +47,7 @@ pub(crate) struct Sim<'a> {
     /// The host dies after so many more outputs.
     pub dies_after: Option<u32>,
     /// What it leaves behind then, if its state survives.
-    pub durable: Option<Durable>,
+    pub doomed: Option<Box<Doomed>>,
     /// The driver that the next start begins with.
     pub recovered: Option<Driver>,
     /// When the clock last jumped ahead.
@@ -143,7 +143,7 @@ impl<'a> Sim<'a> {
             fence: 1,
             memory: 0,
             dies_after: None,
-            durable: None,
+            doomed: None,
             recovered: None,
             jumped_ms: 0,
             queue: BTreeMap::new(),

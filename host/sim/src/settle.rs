@@ -11,7 +11,7 @@ impl Sim<'_> {
     pub(crate) fn stop_faults(&mut self) {
         self.trouble = Trouble::None;
         self.dies_after = None;
-        self.durable = None;
+        self.doomed = None;
         self.world.stubborn.clear();
         if let Some((_, until)) = &mut self.clock.stands {
             *until = (*until).min(self.now);

@@ -37,7 +37,7 @@ pub struct Setup {
 impl Setup {
     /// A fleet under the built-in decider, with the full menu for two hours at most.
     pub fn new(shape: ClusterShape, policy: Policy) -> Self {
-        let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+        let identity = DeciderIdentity::native();
         let (rates, until_ms) = (Rates::default(), 2 * 60 * 60 * 1_000);
         Setup { shape, policy, rates, until_ms, identity, scrutiny: 32, mutation: None }
     }

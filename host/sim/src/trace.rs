@@ -217,8 +217,8 @@ impl Trace {
         let mut text = format!("shape {}", shape.generation);
         for group in &shape.groups {
             let tag = self.tag(&group.template);
-            let _ =
-                write!(text, " {}", word(format!("{}={}@{tag}:{}", group.id, group.count, group.template.provider)));
+            let (provider, settings) = (&group.template.provider, group.rollout.words());
+            let _ = write!(text, " {}", word(format!("{}={}@{tag}:{provider}{settings}", group.id, group.count)));
         }
         text
     }

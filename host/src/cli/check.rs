@@ -99,10 +99,8 @@ pub(super) fn run(args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, Fai
     let limits = args.limits.limits()?;
     let component = args.decider.as_deref().map(|path| decider::load(Some(path), &limits)).transpose()?;
     let identity = match &component {
-        None => DeciderIdentity { digest: "native".into(), rules: ::decider::describe().rules },
-        Some(loaded) => {
-            DeciderIdentity { digest: loaded.digest().to_owned(), rules: loaded.description().rules.clone() }
-        }
+        None => DeciderIdentity::native(),
+        Some(loaded) => loaded.identity(),
     };
     let asked = |snapshot: &::decider::Snapshot| match &component {
         None => Ok(::decider::reconcile(snapshot)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use decider::{NO_INDEX, Plan, Snapshot, Verb};
 use engine::driver::{Driver, DriverConfig};
-use engine::io::{DeciderIdentity, Done, Input, Observation, Operation, Output, Promise, Request};
+use engine::io::{Done, Input, Observation, Operation, Output, Promise, Request};
 use engine::policy::{Guards, Policy};
 use engine::shape::ClusterShape;
 
@@ -38,7 +38,7 @@ const MAX_CALLS: u32 = 1_000;
 /// Runs the decider over a shape until it is settled, as if there were no guards: what they hold is still to be done.
 pub fn forecast(shape: &ClusterShape, policy: &Policy, decider: &LoadedDecider) -> anyhow::Result<Forecast> {
     let providers = shape.groups.iter().map(|group| (group.template.provider.clone(), Promise::Keyed));
-    let identity = DeciderIdentity { digest: decider.digest().to_owned(), rules: decider.description().rules.clone() };
+    let identity = decider.identity();
     let mut driver = Driver::new(DriverConfig {
         run: shape.run.clone(),
         policy: Policy { guards: Guards::default(), ..*policy },

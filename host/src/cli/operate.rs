@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ::journal::{Chain, Hash, Walk};
+use ::journal::{Chain, Hash};
 use api::wire::Export;
 use client::verbs::{Declared, Known, Program, Verb};
 use client::{Ending, Screen, Waits};
 use engine::driver::Driver;
-use store::{SqliteStore, StateDir, Store, StoreError, records};
+use store::{SqliteStore, StateDir, Store, StoreError};
 
 use super::{ExitCode, Failure, InputError, Terminal, providers};
 use crate::fleet::Fleet;
@@ -17,12 +17,23 @@ use crate::runtime::DECLARED;
 /// Does what an operator asks for.
 pub(super) fn run(verb: &Verb, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let mut screen = Screen::system(terminal.is_json(), terminal.out_color, terminal.err_color);
-    Ok(match client::verbs::run(verb, Waits::default(), &mut screen, &Whole)? {
+    Ok(ended(client::verbs::run(verb, Waits::default(), &mut screen, &Whole)?))
+}
+
+/// Does what an operator asks for about deciders.
+pub(super) fn decider(verb: &client::verbs::DeciderVerb, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let mut screen = Screen::system(terminal.is_json(), terminal.out_color, terminal.err_color);
+    Ok(ended(client::verbs::decider::run(verb, Waits::default(), &mut screen)?))
+}
+
+fn ended(ending: Ending) -> ExitCode {
+    match ending {
         Ending::Done => ExitCode::Ok,
         Ending::Unwell => ExitCode::Failed,
         Ending::Differs => ExitCode::Diverged,
+        Ending::Refused => ExitCode::Guarded,
         Ending::Interrupted => ExitCode::Interrupted,
-    })
+    }
 }
 
 /// This program, with all its parts.
@@ -38,7 +49,11 @@ impl Program for Whole {
 
     fn known(&self, folder: &Path) -> Result<Vec<Known>, Failure> {
         let held = StateDir::open(folder).map_err(failed)?;
-        let driver = driver(&mut SqliteStore::open(&held).map_err(failed)?)?;
+        let mut store = SqliteStore::open(&held).map_err(failed)?;
+        // An empty one knows nothing.
+        let Some((driver, _)) = store::refold(&mut store).map_err(|error| Failure::Failed(error.into()))? else {
+            return Ok(Vec::new());
+        };
         let state = driver.state();
         let provider = |template: engine::state::TemplateId| {
             let template = state.templates.get(template.0 as usize);
@@ -92,21 +107,6 @@ impl Program for Whole {
         }
         Ok(())
     }
-}
-
-/// The driver as the state has it.
-fn driver(store: &mut SqliteStore) -> Result<Driver, Failure> {
-    let loaded = store.load().map_err(failed)?;
-    let from = loaded.replay_from();
-    let mut walk = match loaded.snapshot {
-        Some(saved) => Walk::after(Driver::restore(&saved.bytes).map_err(anyhow::Error::from)?),
-        None => Walk::new(),
-    };
-    for line in records(store, from).map_err(failed)? {
-        walk.follow(&line.map_err(failed)?).map_err(anyhow::Error::from)?;
-    }
-    let (driver, _) = walk.into_parts().ok_or_else(|| anyhow::anyhow!("the journal has no beginning"))?;
-    Ok(driver)
 }
 
 fn failed(error: StoreError) -> Failure {

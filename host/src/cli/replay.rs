@@ -7,7 +7,7 @@ use ::decider::{Plan, Snapshot, Stage};
 use ::journal::{Against, Contrast, Difference, Entry, Replay, ReplayError, Tendency, replay};
 use ::step::text::counted;
 use clap::{Args, ValueHint};
-use engine::io::{DeciderFailure, DeciderIdentity};
+use engine::io::DeciderFailure;
 use serde::Serialize;
 
 use super::journal::{open_whole, unreadable};
@@ -73,10 +73,7 @@ pub(super) fn run(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitCode, Fa
         Some(file) => Some(decider::load((file.as_os_str() != "built-in").then_some(file), &args.limits.limits()?)?),
         None => None,
     };
-    let against = other.as_ref().map_or(Against::Recorded, |other| {
-        let rules = other.description().rules.clone();
-        Against::Other(DeciderIdentity { digest: other.digest().into(), rules })
-    });
+    let against = other.as_ref().map_or(Against::Recorded, |other| Against::Other(other.identity()));
     let recorded = format!("{} {} ({})", recorded.name, recorded.version, recorded.digest);
     let asked = other.as_ref().map(|other| {
         let description = other.description();

@@ -44,6 +44,7 @@ fn words(event: &HostEvent) -> Option<(&'static str, String)> {
         // These are differences between views.
         HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => None,
         HostEvent::Notice(notice) => Some(crate::view::notice(notice)),
+        HostEvent::Swap(swap) => Some((crate::view::weight(swap.step), step::swapped(swap))),
         HostEvent::ListingFailed { provider, reason } => {
             Some(("warning", format!("{provider} could not be listed: {reason}; nothing follows from that")))
         }

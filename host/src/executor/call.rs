@@ -1,5 +1,6 @@
 //! One backend call an operation: which, and how its answer is classified (SPEC 7).
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,21 +43,11 @@ pub(super) fn traced(
     operation: &Operation,
     call: impl Future<Output = Result<Done, Fault>> + Send + 'static,
 ) -> impl Future<Output = Result<Done, Fault>> + Send + 'static {
-    let span = tracing::info_span!(
-        "operation",
-        id = %operation.id,
-        kind = operation.request.kind().label(),
-        node = operation.key.slot,
-        backend = operation.provider,
-        outcome = tracing::field::Empty,
-    );
+    let span = traces::operation(operation);
     let recorded = span.clone();
     async move {
         let result = call.await;
-        match &result {
-            Ok(_) => recorded.record("outcome", "done"),
-            Err(fault) => recorded.record("outcome", tracing::field::display(fault)),
-        };
+        traces::ended(&recorded, &result);
         result
     }
     .instrument(span)
@@ -101,7 +92,11 @@ pub(super) fn words_of(gone: JoinError) -> String {
 
 /// What a task said when it panicked; `None` when it was dropped.
 pub(crate) fn panic_words(gone: JoinError) -> Option<String> {
-    let cause = gone.try_into_panic().ok()?;
+    Some(cause_of(&*gone.try_into_panic().ok()?))
+}
+
+/// What was said with a panic.
+pub(crate) fn cause_of(cause: &(dyn Any + Send)) -> String {
     let words = cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    Some(words.unwrap_or("no message").into())
+    words.unwrap_or("no message").into()
 }

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinError};
 
 use crate::backends::{Backend, Observation};
-pub(crate) use call::panic_words;
+pub(crate) use call::{cause_of, panic_words};
 use observe::Sessions;
 
 /// Sees every line of output of every bootstrap, before it is thinned out for the driver. Must not block.

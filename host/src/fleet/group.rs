@@ -6,9 +6,9 @@ use std::sync::Arc;
 use engine::shape::{Boot, GroupShape, Join, Probe, Setting, Template, check_id};
 use toml::de::DeValue;
 
-use super::checks;
 use super::error::Problem;
 use super::walk::{Field, Section, Walk};
+use super::{Common, checks, rollout};
 
 /// The provider of a group that names none.
 pub const DEFAULT_PROVIDER: &str = "process";
@@ -21,7 +21,7 @@ const COMMAND: &str = "a list of texts: the program and its arguments";
 const PROBE: &str = "a table with one of `http`, `tcp`, `exec` or `stdout`";
 
 /// One group; `None` when something about it was noted as wrong.
-pub(super) fn group<'s>(walk: &mut Walk<'s>, section: &mut Section<'_, 's>) -> Option<GroupShape> {
+pub(super) fn group<'s>(walk: &mut Walk<'s>, section: &mut Section<'_, 's>, common: &Common) -> Option<GroupShape> {
     let id = walk.need(section, "id", "a text, unique among the groups").and_then(|field| id(walk, &field));
     let count = walk
         .need(section, "count", "a whole number of nodes")
@@ -61,6 +61,14 @@ pub(super) fn group<'s>(walk: &mut Walk<'s>, section: &mut Section<'_, 's>) -> O
         Some(field) => settings(walk, &field),
         None => Some(BTreeMap::new()),
     };
+    let rollout = match walk.get(section, "rollout") {
+        Some(field) => rollout::rollout(walk, &field, common.rollout),
+        None => common.rollout,
+    };
+    let parameters = match walk.get(section, "parameters") {
+        Some(field) => rollout::parameters(walk, &field, &common.parameters),
+        None => Some(common.parameters.clone()),
+    };
     let template = Template {
         provider: provider?,
         settings: settings?,
@@ -70,7 +78,8 @@ pub(super) fn group<'s>(walk: &mut Walk<'s>, section: &mut Section<'_, 's>) -> O
         join: join?,
         labels: labels?,
     };
-    Some(GroupShape { id: id?, count: u32::try_from(count?).ok()?, template: Arc::new(template) })
+    let count = u32::try_from(count?).ok()?;
+    Some(GroupShape { id: id?, count, template: Arc::new(template), rollout, parameters: parameters? })
 }
 
 /// An id of a run or a group.

@@ -8,6 +8,7 @@ mod error;
 mod group;
 mod policy;
 mod render;
+mod rollout;
 pub mod schema;
 mod source;
 mod walk;
@@ -19,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::policy::Policy;
+use engine::rollout::Rollout;
 use engine::shape::{ClusterShape, GroupShape, ShapeError, Template};
 use toml::de::{DeTable, DeValue};
 use toml_parser::lexer::TokenKind;
@@ -194,8 +196,17 @@ fn fleet<'s>(
     if let Some(field) = walk.get(&mut root, "guards") {
         policy.guards = policy::guards(walk, &field);
     }
+    let rollout = match walk.get(&mut root, "rollout") {
+        Some(field) => rollout::rollout(walk, &field, Rollout::default()),
+        None => Rollout::default(),
+    };
+    let parameters = match walk.get(&mut root, "parameters") {
+        Some(field) => rollout::parameters(walk, &field, &BTreeMap::new()),
+        None => Some(BTreeMap::new()),
+    };
+    let common = Common { rollout, parameters: parameters.unwrap_or_default() };
     let groups = match walk.get(&mut root, "group") {
-        Some(field) => groups(walk, &field, &policy, providers),
+        Some(field) => groups(walk, &field, &policy, &common, providers),
         None => Some((Vec::new(), Vec::new())),
     };
     walk.close(root);
@@ -213,7 +224,19 @@ fn fleet<'s>(
 
 type Groups = (Vec<GroupShape>, Vec<Range<usize>>);
 
-fn groups<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>, policy: &Policy, providers: &Providers) -> Option<Groups> {
+/// What the file says for all groups that do not say it themselves.
+struct Common {
+    rollout: Rollout,
+    parameters: BTreeMap<String, String>,
+}
+
+fn groups<'s>(
+    walk: &mut Walk<'s>,
+    field: &Field<'_, 's>,
+    policy: &Policy,
+    common: &Common,
+    providers: &Providers,
+) -> Option<Groups> {
     const EXPECTED: &str = "a list of tables, each written as [[group]]";
     let DeValue::Array(items) = field.value else {
         let hint = matches!(field.value, DeValue::Table(_)).then(|| "write [[group]] with double brackets".to_owned());
@@ -231,7 +254,7 @@ fn groups<'s>(walk: &mut Walk<'s>, field: &Field<'_, 's>, policy: &Policy, provi
             groups = None;
             continue;
         };
-        let group = group::group(walk, &mut section);
+        let group = group::group(walk, &mut section, common);
         walk.close(section);
         let Some(group) = group else {
             groups = None;

@@ -30,6 +30,10 @@ pub struct FleetFile {
     pub policy: Option<PolicyTable>,
     /// How much may be made, kept and destroyed before a person is asked; none of them holds unless it is written.
     pub guards: Option<GuardsTable>,
+    /// How nodes are replaced when their template changes, for groups that do not say it themselves.
+    pub rollout: Option<RolloutTable>,
+    /// What policies may read, for all groups. A change of it replaces nothing.
+    pub parameters: Option<BTreeMap<String, String>>,
 }
 
 /// A group of equal nodes, named `{id}-0`, `{id}-1` and so on.
@@ -56,6 +60,51 @@ pub struct GroupTable {
     /// Settings that only this provider understands.
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub settings: Option<BTreeMap<String, Setting>>,
+    /// How its nodes are replaced when the template changes; no part of the template.
+    pub rollout: Option<RolloutTable>,
+    /// What policies may read, over those of the file; no part of the template.
+    pub parameters: Option<BTreeMap<String, String>>,
+}
+
+/// How nodes are replaced when their template changes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RolloutTable {
+    /// How many of a group may be unavailable because of it. Default: no limit; with `max-surge`, none.
+    pub max_unavailable: Option<ShareOf>,
+    /// How many nodes beyond the count it may use. Default: 0.
+    pub max_surge: Option<ShareOf>,
+    /// With more of a group failing than this, no healthy node is replaced. Default: no limit.
+    pub max_failing: Option<ShareOf>,
+    /// No healthy node is replaced. Default: false.
+    pub paused: Option<bool>,
+}
+
+/// A whole number of nodes, or a percentage of the group's count.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum ShareOf {
+    /// So many nodes.
+    Nodes(u32),
+    /// So much of the count, such as `25%`.
+    Percent(String),
+}
+
+impl JsonSchema for ShareOf {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Share".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A whole number of nodes, or a percentage of the group's count, such as \"25%\".",
+            "anyOf": [
+                { "type": "integer", "minimum": 0, "maximum": 1_000_000 },
+                { "type": "string", "pattern": "^([0-9]{1,2}|100)%$" }
+            ],
+            "examples": [1, "25%"]
+        })
+    }
 }
 
 /// What to run. `{endpoint}`, `{run}`, `{node}`, `{attempt}`, `{dir}` and `{self}` are filled in.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use engine::policy::Policy;
+use engine::rollout::{Rollout, Share};
 use engine::shape::{Probe, Setting};
 
 use super::*;
@@ -61,6 +62,20 @@ id = "job"
 count = 0
 boot = { command = ["true"] }
 
+[group.rollout]
+max-surge = "25%"
+paused = true
+[group.parameters]
+window = "night"
+
+[rollout]
+max-unavailable = 1
+max-failing = "50%"
+
+[parameters]
+window = "always"
+price = "0.40"
+
 [policy]
 backoff = { initial = "200ms", cap = "5s", jitter-percent = 20 }
 probe-interval = "50ms"
@@ -86,7 +101,18 @@ fn everything_that_can_be_said() {
     assert_eq!(web.template.settings["weight"], Setting::Float(0.5));
     assert_eq!(web.template.boot.files["etc/app.conf"], "x = 1\n");
     assert_eq!(web.template.labels["tier"], "a");
+    // What a group does not say, the file says.
+    assert_eq!(
+        web.rollout,
+        Rollout { max_unavailable: Some(Share::Nodes(1)), max_failing: Some(Share::Percent(50)), ..Rollout::default() }
+    );
+    assert_eq!((web.parameters["window"].as_str(), web.parameters["price"].as_str()), ("always", "0.40"));
     let job = &fleet.shape.groups[1];
+    assert_eq!((job.rollout.max_unavailable, job.rollout.max_surge), (Some(Share::Nodes(1)), Some(Share::Percent(25))));
+    assert_eq!(
+        (job.rollout.paused, job.parameters["window"].as_str(), job.parameters["price"].as_str()),
+        (true, "night", "0.40")
+    );
     assert_eq!(job.template.join.probe, Probe::Tcp("{endpoint}".into()));
     assert_eq!(job.template.join.interval_ms, DEFAULT_JOIN_INTERVAL_MS);
     assert_eq!(fleet.policy.backoff_initial_ms, 200);
@@ -123,6 +149,14 @@ fn each_wrong_value_is_named_with_its_place() {
         ("run = \"a\"\ngeneration = -1", "generation", "-1", 2, "negative"),
         ("run = \"a\"\ngeneration = 99999999999999999999", "generation", "99999999999999999999", 2, "the most is"),
         ("run = \"a\"\ngroup = 3", "group", "3", 2, "[[group]]"),
+        ("run = \"a\"\nrollout.max-surge = -1", "rollout.max-surge", "-1", 2, "negative"),
+        ("run = \"a\"\nrollout.max-surge = \"-1%\"", "rollout.max-surge", "\"-1%\"", 2, "negative"),
+        ("run = \"a\"\nrollout.max-failing = \"101%\"", "rollout.max-failing", "\"101%\"", 2, "more than 100%"),
+        ("run = \"a\"\nrollout.max-failing = \"some\"", "rollout.max-failing", "\"some\"", 2, "a percentage in quotes"),
+        ("run = \"a\"\nrollout.max-failing = 0.5", "rollout.max-failing", "0.5", 2, "a percentage in quotes"),
+        ("run = \"a\"\nrollout.paused = 1", "rollout.paused", "1", 2, "true or false"),
+        ("run = \"a\"\nrollout.max-unavailible = 1", "rollout.max-unavailible", "max-unavailible", 2, "unknown field"),
+        ("run = \"a\"\nparameters.x = 1", "parameters.x", "1", 2, "a text"),
         ("run = \"a\"\n[group]\nid = \"x\"", "group", "[group]", 2, "is a table"),
         ("run = \"a\"\ngroup = [1]", "group[0]", "1", 2, "[[group]]"),
         ("run = \"a\"\npolicy = true", "policy", "true", 2, "a table"),
@@ -402,6 +436,16 @@ fn damaged_files_are_errors() {
     }
 }
 
+#[test]
+fn a_rollout_that_could_never_replace_anything_is_refused() {
+    let found = finding(&group("rollout = { max-unavailable = 0, max-surge = 0 }"));
+    assert_eq!((found.field.as_str(), found.line), ("group[0].rollout.max-unavailable", 5));
+    // Also when the halves come from two places.
+    let text =
+        group("rollout.max-surge = 0").replace("[[group]]", "[rollout]\nmax-unavailable = 0\nmax-surge = 1\n[[group]]");
+    assert!(finding(&text).problem.to_string().contains("nothing could ever be replaced"));
+}
+
 /// The schema describes exactly the fields that are read.
 #[test]
 fn the_schema_and_the_reader_know_the_same_fields() {
@@ -414,6 +458,7 @@ fn the_schema_and_the_reader_know_the_same_fields() {
             group("boot = { command = [\"a\"], x = 1 }").replace("[group.boot]\ncommand = [\"true\"]", ""),
         ),
         (Some("JoinTable"), group("join.x = 1")),
+        (Some("RolloutTable"), group("rollout.x = 1")),
         (Some("PolicyTable"), "policy.x = 1".into()),
         (Some("BackoffTable"), "policy.backoff.x = 1".into()),
         (Some("DeadlinesTable"), "policy.deadlines.x = 1".into()),

@@ -171,6 +171,11 @@ impl JournalFile {
         }
     }
 
+    /// Keeps a record that folds nothing.
+    pub(crate) fn note(&mut self, entry: Entry, at_ms: Millis) -> Result<(), JournalError> {
+        self.append(at_ms, entry.into())
+    }
+
     /// Makes durable what announces an effect, and all before it.
     pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
         if !self.dirty {
@@ -292,7 +297,7 @@ mod tests {
             run: run.into(),
             policy: Policy::default(),
             providers: BTreeMap::new(),
-            decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+            decider: DeciderIdentity::native(),
             next_attempt: 1,
             epoch: 0,
         }

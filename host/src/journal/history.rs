@@ -11,9 +11,9 @@ pub(crate) enum History {
     /// Nowhere.
     None,
     /// Into a file, to be looked at and replayed.
-    File(JournalFile),
+    File(Box<JournalFile>),
     /// Into a store, from which the next start goes on.
-    Store(Durable),
+    Store(Box<Durable>),
 }
 
 impl History {
@@ -37,6 +37,15 @@ impl History {
             History::None => Ok(()),
             History::File(file) => file.output(output, at_ms),
             History::Store(store) => store.output(output, at_ms),
+        }
+    }
+
+    /// Keeps a record that folds nothing.
+    pub fn note(&mut self, entry: ::journal::Entry, at_ms: Millis) -> Result<(), JournalError> {
+        match self {
+            History::None => Ok(()),
+            History::File(file) => file.note(entry, at_ms),
+            History::Store(store) => store.note(entry, at_ms),
         }
     }
 

@@ -69,23 +69,9 @@ pub enum JournalError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] store::StoreError),
-    /// The checkpoint in the store cannot be used.
-    #[error("the state cannot be taken over: {0}")]
-    Checkpoint(#[from] engine::checkpoint::CheckpointError),
-    /// The records in the store do not lead where they say.
-    #[error(
-        "record {seq} of the state was written by an engine that did something else: {error}; start the version that wrote \
-         it once more and stop it, so that it leaves a checkpoint"
-    )]
-    OtherEngine {
-        /// Which record.
-        seq: u64,
-        /// What differs.
-        error: ::journal::Mismatch,
-    },
-    /// The records in the store have no beginning.
-    #[error("the state has records and no beginning; restore it from a copy")]
-    NoStart,
+    /// What the store holds cannot be taken over, or nothing can be kept in it.
+    #[error(transparent)]
+    Keep(#[from] store::KeepError),
     /// The store belongs to another run.
     #[error("the state is that of the run {found:?}, not of {expected:?}: name another directory")]
     OtherStore {

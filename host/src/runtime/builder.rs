@@ -1,13 +1,15 @@
 //! How a host is put together.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::metrics::Metrics;
 use engine::driver::DriverConfig;
-use engine::io::Notice;
+use engine::io::{Input, Notice};
 use engine::policy::Policy;
 use engine::shape::ClusterShape;
 use engine::view::View;
@@ -17,16 +19,21 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use super::adopt::{Begin, Begun};
 use super::changes::Publisher;
+use super::deciders::Shared;
 use super::declare::Declaration;
 use super::handle::{HostHandle, Outcome};
+use super::inforce::{self, Given, InForce};
 use super::instruments::Instruments;
 use super::select::{Parts, Runtime};
+use super::swaps::Swaps;
 use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
 use crate::decide::Decider;
-use crate::executor::{Executor, OutputWatcher};
+use crate::executor::{Executor, OutputWatcher, panic_words};
 use crate::journal::{FileFence, Journal, JournalError, JournalFile, MemoryJournal, StateDir};
+use crate::registry::{Document, Ready, Registry};
+use crate::swap::Jobs;
 
 /// Observations and results that may wait for the loop.
 const EVENTS: usize = 1_024;
@@ -49,6 +56,9 @@ pub struct HostBuilder {
     history: Option<JournalFile>,
     first: First,
     instruments: Instruments,
+    registry: Option<Registry>,
+    declared_decider: Option<Ready>,
+    beside: Option<PathBuf>,
 }
 
 /// What is wanted first.
@@ -80,6 +90,9 @@ impl HostBuilder {
             history: None,
             first: First::None,
             instruments: Instruments::default(),
+            registry: None,
+            declared_decider: None,
+            beside: None,
         }
     }
 
@@ -97,9 +110,34 @@ impl HostBuilder {
         self
     }
 
-    /// Who decides. Required.
+    /// Who decides. Required. With a registry, it is who decides at first: a state that was kept knows which one is in force.
     pub fn decider(mut self, decider: impl Decider + 'static) -> Self {
         self.decider = Some(Arc::new(decider));
+        self
+    }
+
+    /// The same, with a decider that others hold too.
+    pub fn shared_decider(mut self, decider: Arc<dyn Decider>) -> Self {
+        self.decider = Some(decider);
+        self
+    }
+
+    /// Where deciders are loaded from, so that they can be swapped by their digest and found again after a restart.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// A decider that is named explicitly, from somewhere that is read again and again, such as a file. Where the state has
+    /// taken it over before, what was swapped since stands. Needs a registry that has its bytes.
+    pub fn declare_decider(mut self, declared: Ready) -> Self {
+        self.declared_decider = Some(declared);
+        self
+    }
+
+    /// The state directory of the store's database, so that history is read beside the loop instead of by it.
+    pub fn read_beside(mut self, state: impl Into<PathBuf>) -> Self {
+        self.beside = Some(state.into());
         self
     }
 
@@ -173,9 +211,17 @@ impl HostBuilder {
         self
     }
 
-    /// Is told every line of output of every node. It must neither block nor panic.
+    /// Is told every line of output of every node. It must not block. If it panics, it is told no more; the host goes on.
     pub fn output_watcher(mut self, watcher: OutputWatcher) -> Self {
-        self.watcher = Some(watcher);
+        let fell = AtomicBool::new(false);
+        self.watcher = Some(Arc::new(move |attempt, line| {
+            let told =
+                !fell.load(Ordering::Relaxed) && catch_unwind(AssertUnwindSafe(|| watcher(attempt, line))).is_err();
+            if told {
+                fell.store(true, Ordering::Relaxed);
+                tracing::error!("the output watcher panicked and is told no more");
+            }
+        }));
         self
     }
 
@@ -184,12 +230,19 @@ impl HostBuilder {
     /// # Errors
     ///
     /// What is missing or refused; [`HostError::Adoption`] names the backend that gave no complete listing.
-    pub async fn start(self) -> Result<HostHandle, HostError> {
+    pub async fn start(mut self) -> Result<HostHandle, HostError> {
         if let Some(name) = self.twice {
             return Err(HostError::Setup(format!("two backends are named {name:?}")));
         }
-        let decider = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
+        let default = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
         let clock = self.clock.unwrap_or_else(Clock::system);
+        let kept = if let State::Store(store) = &mut self.state { inforce::kept(&mut **store)? } else { None };
+        let given = Given { default, declared: self.declared_decider, registry: self.registry.clone() };
+        let (was, now_ms) = (kept.clone(), clock.now_ms());
+        let chosen = tokio::task::spawn_blocking(move || InForce::choose(kept, given, now_ms)).await;
+        let chosen = chosen.map_err(|gone| HostError::Setup(format!("choosing the decider: {gone}")))??;
+        let InForce { decider, document, fallback, said } = chosen;
+        let changed = was.is_none_or(|was| Document::read(&was).is_ok_and(|was| was != document));
         let config = DriverConfig {
             run: self.run.clone(),
             policy: self.policy,
@@ -226,7 +279,8 @@ impl HostBuilder {
         let (view_sender, views) = watch::channel(Arc::new(empty(&self.run, clock.now_ms())));
         let (event_sender, mut early) = broadcast::channel(BROADCAST);
         let (asks, waiting) = mpsc::channel(16);
-        let mut runtime = Runtime::new(Parts {
+        let swaps = Swaps::new(document, decider.identity(), fallback);
+        let parts = Parts {
             driver,
             executor: executor.clone(),
             decider,
@@ -239,9 +293,19 @@ impl HostBuilder {
             events,
             publisher: Publisher::new(view_sender, event_sender.clone()),
             instruments: self.instruments,
-        });
-        for input in inputs {
+        };
+        let mut runtime = Runtime::new(parts, swaps);
+        let quiet = inputs.is_empty();
+        let switches = inputs.iter().position(|input| matches!(input, Input::DeciderChanged(_))).unwrap_or(0);
+        for (at, input) in inputs.into_iter().enumerate() {
+            // In the transaction of the record that says the same.
+            if changed && at == switches {
+                runtime.save_deciders()?;
+            }
             runtime.step(input)?;
+        }
+        if changed && quiet {
+            runtime.save_deciders()?;
         }
         let heard: Vec<_> = sessions.into_iter().map(|session| executor.listen(session)).collect();
         // What was said until here nobody could hear.
@@ -256,10 +320,15 @@ impl HostBuilder {
             First::None => {}
         }
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
+        let lives = tokio::spawn(runtime.run());
         tokio::spawn(async move {
-            let ended = runtime.run().await.map(Arc::new).map_err(Arc::new);
+            // The caller's store and journal run in the loop; what they throw ends this host and nothing else.
+            let ended = lives.await.unwrap_or_else(|gone| match panic_words(gone) {
+                Some(words) => Err(HostError::Panicked { what: "the host's loop", words }),
+                None => Err(HostError::Ended("the tokio runtime is going down".into())),
+            });
             // Nobody may be waiting.
-            let _ = outcome_sender.send(Some(ended));
+            let _ = outcome_sender.send(Some(ended.map(Arc::new).map_err(Arc::new)));
         });
         // Whoever starts it sees nodes that are there, or are said to be gone. One backend that hangs keeps nobody for long.
         let all = async {
@@ -269,7 +338,10 @@ impl HostBuilder {
             }
         };
         let _ = tokio::time::timeout(HEARD_LIMIT, all).await;
-        Ok(HostHandle { asks, views, events: event_sender, outcome, opening, clock })
+        let (registry, beside) = (self.registry, self.beside);
+        let shared = Shared { jobs: Jobs::default(), registry, beside, keeping: tokio::sync::Mutex::default() };
+        let (shared, said) = (Arc::new(shared), said.into());
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening, said, clock, shared })
     }
 }
 

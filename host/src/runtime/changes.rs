@@ -27,6 +27,8 @@ pub enum HostEvent {
     },
     /// The driver has something to say.
     Notice(Notice),
+    /// A step of a swap (SPEC 11).
+    Swap(Box<::journal::SwapRecord>),
     /// A backend could not be listed. Nothing follows from it (S14).
     ListingFailed {
         /// Which.
@@ -42,7 +44,7 @@ pub enum HostEvent {
 }
 
 /// Publishes views: of a large fleet less often than it changes, because making one costs a walk over all of it.
-pub(super) struct Publisher {
+pub(crate) struct Publisher {
     views: watch::Sender<Arc<View>>,
     events: broadcast::Sender<HostEvent>,
     published_ms: Millis,

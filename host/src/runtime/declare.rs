@@ -67,10 +67,13 @@ impl Runtime {
 
     /// Everything is taken down: the next start takes its declaration over anew.
     pub fn forget_declared(&mut self) -> Result<(), HostError> {
-        match self.parts.history.store() {
-            Some(store) => Ok(store.put_meta(DECLARED, b"")?),
-            None => Ok(()),
+        let document = &mut self.swaps.document;
+        document.declared = None;
+        document.forgotten = document.pinned.is_none();
+        if let Some(store) = self.parts.history.store() {
+            store.put_meta(DECLARED, b"")?;
         }
+        self.save_deciders()
     }
 
     /// The generation in force; 0 before the first shape.

@@ -14,7 +14,7 @@ const PAUSE_MS: Millis = 1_000;
 
 /// Whether, and how far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     No,
     /// Nothing is desired any more. Once nothing is held either, the last listings of the backends, by name.
     TakingDown(Option<BTreeMap<String, Look>>),
@@ -24,7 +24,7 @@ pub(super) enum Ending {
 
 /// The last listing of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     /// To be started then; an older listing may still be under way.
     Wanted {
         at_ms: Millis,

@@ -6,6 +6,7 @@ use engine::io::Fault;
 use engine::shape::ShapeError;
 
 use crate::journal::JournalError;
+use crate::registry::RegistryError;
 
 /// What a host reports to its caller.
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +41,23 @@ pub enum HostError {
         /// When.
         at_ms: u64,
     },
+    /// A decider cannot be had. Nothing changed.
+    #[error(transparent)]
+    Decider(Box<RegistryError>),
     /// The driver refuses a command. Nothing changed.
     #[error(transparent)]
     Command(CommandError),
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(DriverError),
+    /// Something of the caller's own panicked: a store, a journal, a closure. With a store or a journal, the host has ended.
+    #[error("{what} panicked: {words}")]
+    Panicked {
+        /// What.
+        what: &'static str,
+        /// Its words.
+        words: String,
+    },
     /// The host is ending, or has ended.
     #[error("the host has ended: {0}")]
     Ended(String),

@@ -1,5 +1,6 @@
 //! What a caller holds of a running host.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::command::Consequences;
@@ -11,11 +12,12 @@ use engine::shape::ClusterShape;
 use engine::view::View;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use super::deciders::{Act, Shared};
 use super::declare::Declaration;
 use super::operate::{CommandReport, Exported, Order, Refused};
 use super::{HostError, HostEvent};
 use crate::clock::Clock;
-use crate::decide::Decider;
+use crate::executor::cause_of;
 
 /// How a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub(super) type Outcome = Option<Result<Arc<Farewell>, Arc<HostError>>>;
 /// Looks at the driver, on the loop.
 pub(super) type Look = Box<dyn FnOnce(&Driver) + Send>;
 
-pub(super) enum Ask {
+pub(crate) enum Ask {
     Operate(Box<Order>, oneshot::Sender<Result<CommandReport, HostError>>),
     Look(Look),
     Foresee(Box<engine::command::Command>, oneshot::Sender<(u64, Result<Consequences, Refused>)>),
@@ -64,7 +66,7 @@ pub(super) enum Ask {
     Declare(Box<Declaration>, oneshot::Sender<Result<u64, HostError>>),
     Shape(Box<ClusterShape>, oneshot::Sender<Result<(), HostError>>),
     Policy(Box<Policy>),
-    Decider(Arc<dyn Decider>),
+    Within(Act),
     Ping(oneshot::Sender<()>),
     Shutdown(Shutdown),
 }
@@ -77,7 +79,9 @@ pub struct HostHandle {
     pub(super) events: broadcast::Sender<HostEvent>,
     pub(super) outcome: watch::Receiver<Outcome>,
     pub(super) opening: Arc<[Notice]>,
+    pub(super) said: Arc<[String]>,
     pub(super) clock: Clock,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl HostHandle {
@@ -115,15 +119,6 @@ impl HostHandle {
     /// [`HostError::Ended`] when the host has ended.
     pub async fn update_policy(&self, policy: Policy) -> Result<(), HostError> {
         self.asks.send(Ask::Policy(Box::new(policy))).await.map_err(|_| self.ended())
-    }
-
-    /// Lets another decider decide, from the next pass on. What was held because the previous one failed is decided again.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError::Ended`] when the host has ended.
-    pub async fn use_decider(&self, decider: Arc<dyn Decider>) -> Result<(), HostError> {
-        self.asks.send(Ask::Decider(decider)).await.map_err(|_| self.ended())
     }
 
     /// Carries out what an operator asks for, once for each id (SPEC 10): when this returns, the command, its result and all
@@ -170,22 +165,26 @@ impl HostHandle {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Looks at the driver between two inputs. The loop waits for it: it has to be quick, and must not panic.
+    /// Looks at the driver between two inputs. The loop waits for it: it has to be quick.
     ///
     /// # Errors
     ///
-    /// [`HostError::Ended`] when the host has ended.
+    /// [`HostError::Ended`] when the host has ended; [`HostError::Panicked`] when `look` panicked, which changes nothing.
     pub async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Driver) -> T + Send + 'static,
     ) -> Result<T, HostError> {
         let (reply, answer) = oneshot::channel();
         // Whoever asked may be gone.
-        let look: Look = Box::new(move |driver| drop(reply.send(look(driver))));
+        let look: Look = Box::new(move |driver| {
+            let seen = catch_unwind(AssertUnwindSafe(|| look(driver)));
+            drop(reply.send(seen.map_err(|cause| cause_of(&*cause))));
+        });
         if self.asks.send(Ask::Look(look)).await.is_err() {
             return Err(self.ended());
         }
-        answer.await.map_err(|_| self.ended())
+        let seen = answer.await.map_err(|_| self.ended())?;
+        seen.map_err(|words| HostError::Panicked { what: "the closure that looked at the driver", words })
     }
 
     /// Answers as soon as the loop gets to it: for whoever watches over the host.
@@ -261,6 +260,11 @@ impl HostHandle {
     /// What there was to say before anybody could listen: what the start found.
     pub fn opening(&self) -> &[Notice] {
         &self.opening
+    }
+
+    /// What the start found about deciders, in words.
+    pub fn opening_about_deciders(&self) -> &[String] {
+        &self.said
     }
 
     /// What happens from now on, one by one. A reader that falls behind is told how much it missed.

@@ -17,22 +17,32 @@
 mod adopt;
 mod builder;
 mod changes;
+mod deciders;
 mod declare;
 mod ending;
 mod error;
 mod handle;
+mod inforce;
 mod instruments;
 mod operate;
 mod select;
+mod swaps;
+mod wishes;
 
 use std::time::Duration;
 
 pub use builder::HostBuilder;
 pub use changes::HostEvent;
+pub(crate) use deciders::Line;
+pub use deciders::{Candidate, Deciders, SwapTaken, Wish};
 pub use declare::{DECLARED, Declaration};
 pub use error::HostError;
+pub(crate) use handle::Ask;
 pub use handle::{Farewell, HostHandle, Shutdown};
 pub use operate::{CommandReport, Exported, Order, Refused, Why};
+pub(crate) use select::Runtime;
+pub(crate) use swaps::{NotSwitched, Switch, Watched};
+pub use wishes::Taken;
 
 /// Where a host begins.
 #[derive(Clone, Copy, Debug)]

@@ -91,7 +91,7 @@ impl Runtime {
             return Err(HostError::Ended("it is being shut down".into()));
         }
         check_id(&order.id)?;
-        let span = tracing::info_span!(parent: None, "command", id = order.id, command = order.command.label());
+        let span = traces::command(&order.id, order.command.label());
         let _entered = span.enter();
         let body = digest(&order.command)?;
         let at_ms = self.now_ms();
@@ -139,7 +139,8 @@ impl Runtime {
 
     /// The driver as it is, and where the journal stands.
     pub fn export(&mut self) -> Result<Exported, HostError> {
-        let checkpoint = self.parts.driver.checkpoint().map_err(|error| HostError::Journal(error.into()))?;
+        let checkpoint = self.parts.driver.checkpoint();
+        let checkpoint = checkpoint.map_err(|error| HostError::Journal(store::KeepError::from(error).into()))?;
         let at_ms = self.now_ms();
         let Some(store) = self.parts.history.store() else {
             return Ok(Exported { at_ms, head: Chain::default(), declared: None, checkpoint });
@@ -185,7 +186,7 @@ impl From<&CommandError> for Refused {
     }
 }
 
-fn check_id(id: &str) -> Result<(), HostError> {
+pub(super) fn check_id(id: &str) -> Result<(), HostError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match id.len() {
         0 => Err(HostError::Order("a command needs an id, and this one is empty".into())),

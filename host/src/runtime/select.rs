@@ -15,6 +15,7 @@ use super::changes::Publisher;
 use super::ending::Ending;
 use super::handle::{Ask, Farewell, Shutdown};
 use super::instruments::Instruments;
+use super::swaps::Swaps;
 use super::{HostError, HostEvent, Intervals};
 use crate::backends::Backend;
 use crate::clock::Clock;
@@ -26,7 +27,7 @@ use crate::journal::{History, Journal};
 type Answer = (u64, Result<Plan, DeciderFailure>);
 
 /// What the loop is put together from.
-pub(super) struct Parts {
+pub(crate) struct Parts {
     pub driver: Driver,
     pub executor: Executor,
     pub decider: Arc<dyn Decider>,
@@ -41,8 +42,9 @@ pub(super) struct Parts {
     pub instruments: Instruments,
 }
 
-pub(super) struct Runtime {
+pub(crate) struct Runtime {
     pub parts: Parts,
+    pub swaps: Swaps,
     pub ending: Ending,
     answers: mpsc::UnboundedReceiver<Answer>,
     answer_sender: mpsc::UnboundedSender<Answer>,
@@ -51,12 +53,12 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: Parts, swaps: Swaps) -> Self {
         // At most one call is in flight, so it need not be bounded.
         let (answer_sender, answers) = mpsc::unbounded_channel();
         let now = parts.clock.now_ms();
         let next_listing_ms = now.saturating_add(millis(parts.intervals.listing));
-        Runtime { parts, ending: Ending::No, answers, answer_sender, next_listing_ms, last_step_ms: now }
+        Runtime { parts, swaps, ending: Ending::No, answers, answer_sender, next_listing_ms, last_step_ms: now }
     }
 
     /// Runs until the host ends, and says how it ended.
@@ -92,7 +94,7 @@ impl Runtime {
             tokio::select! {
                 biased;
                 ask = self.parts.asks.recv() => self.answer(ask)?,
-                Some((call, result)) = self.answers.recv() => self.step(Input::Decided { call, result })?,
+                Some((call, result)) = self.answers.recv() => self.decided(call, result)?,
                 Some(event) = self.parts.events.recv() => self.event(event)?,
                 () = self.parts.clock.sleep_until(wake) => {}
             }
@@ -114,6 +116,7 @@ impl Runtime {
                 self.parts.executor.list(provider, &self.parts.driver.state().run);
             }
         }
+        self.look_after_watch()?;
         if self.parts.history.flush_at().is_some_and(|at| at <= now) {
             self.parts.history.flush()?;
         }
@@ -132,7 +135,7 @@ impl Runtime {
 
     fn wake_ms(&self) -> Millis {
         let view = self.parts.publisher.due_at();
-        let others = [view, self.ending.retry_at(), self.parts.history.flush_at()];
+        let others = [view, self.ending.retry_at(), self.parts.history.flush_at(), self.swaps.watch_until()];
         others.into_iter().flatten().chain([self.next_listing_ms]).fold(self.tick_at(), Millis::min)
     }
 
@@ -170,11 +173,7 @@ impl Runtime {
                     answer => drop(reply.send(answer)),
                 }
             }
-            Some(Ask::Decider(decider)) => {
-                let identity = decider.identity();
-                self.parts.decider = decider;
-                self.step(Input::DeciderChanged(identity))?;
-            }
+            Some(Ask::Within(act)) => act(self)?,
             Some(Ask::Policy(policy)) => self.step(Input::PolicyChanged(*policy))?,
             // Whoever asked may be gone.
             Some(Ask::Ping(reply)) => drop(reply.send(())),
@@ -216,7 +215,12 @@ impl Runtime {
 
     /// Folds one input, and all that follows from it at once.
     pub fn step(&mut self, input: Input) -> Result<(), HostError> {
-        let mut inputs = VecDeque::from([input]);
+        self.step_all(Some(input))
+    }
+
+    /// As [`Runtime::step`], where there is an input.
+    pub fn step_all(&mut self, input: Option<Input>) -> Result<(), HostError> {
+        let mut inputs = VecDeque::from_iter(input);
         let mut refused = None;
         while let Some(input) = inputs.pop_front() {
             // What the driver has folded need not be remembered any longer.
@@ -250,6 +254,11 @@ impl Runtime {
             }
             self.drain(&mut inputs)?;
             self.parts.history.rested(&self.parts.driver, now)?;
+            if self.swaps.is_due(&self.parts.driver)
+                && let Some(input) = self.put_in_force()?
+            {
+                inputs.push_front(input);
+            }
             self.parts.instruments.rested(&self.parts.driver);
         }
         self.parts.publisher.touch();
@@ -282,9 +291,14 @@ impl Runtime {
                     let status = self.parts.executor.ask(id);
                     inputs.push_back(Input::Answered { id, status });
                 }
+                // It is asked of the decider that is put in force next.
+                Output::Decide { .. } if self.swaps.is_due(&self.parts.driver) => {}
+                // The start: the driver is told next which decider is in force, and asks anew.
+                Output::Decide { .. } if self.swaps.active.digest != self.parts.driver.decider().digest => {}
                 Output::Decide { call, snapshot } => {
+                    self.swaps.asks(call, &snapshot);
                     let (decider, sender) = (self.parts.decider.clone(), self.answer_sender.clone());
-                    let digest = decider.identity().digest;
+                    let digest = self.swaps.active.digest.clone();
                     let asked = tokio::spawn(async move { decider.decide(snapshot).await });
                     tokio::spawn(async move {
                         let result = asked.await.unwrap_or_else(|gone| {

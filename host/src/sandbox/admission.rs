@@ -2,13 +2,13 @@
 //! guest's own code last.
 
 use decider::{CONTRACT, Description, Snapshot};
-use semver::Version;
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Precompiled};
 
 use super::call;
 use super::complexity;
+use super::contract::Contract;
 use super::description;
 use super::error::LoadError;
 use super::failure::GuestFailure;
@@ -22,6 +22,7 @@ const INTERFACE: &str = "homeostat:decider/policy";
 pub(super) struct Admitted {
     pub(super) instance_pre: InstancePre<Usage>,
     pub(super) reconcile: ComponentExportIndex,
+    pub(super) contract: Contract,
     pub(super) description: Description,
     pub(super) imports: Vec<String>,
     pub(super) exports: Vec<String>,
@@ -77,7 +78,7 @@ pub(super) fn admit(
     let declared = component.component_type();
     let imports = imports(engine, &declared)?;
     let exports: Vec<String> = declared.exports(engine).map(|(name, _)| name.to_string()).collect();
-    let (interface, policy) = interface(engine, &declared, &exports)?;
+    let Exported { name: interface, contract, policy } = interface(engine, &declared, &exports)?;
     for function in ["describe", "reconcile"] {
         if !matches!(policy.get_export(engine, function).map(|export| export.ty), Some(ComponentItem::ComponentFunc(_)))
         {
@@ -98,10 +99,13 @@ pub(super) fn admit(
     let description = call::describe(&instance_pre, &describe, limits, ticks)
         .map_err(|stop| refuse("describe", stop, LoadError::Describe))?;
     description::check(&description)?;
-    check_contract("description", &description.contract)?;
-    call::reconcile_checked(&instance_pre, &reconcile, &Snapshot::default(), limits, ticks)
+    if speaks("description", &description.contract)? != contract {
+        let description = description::shorten(&description.contract);
+        return Err(LoadError::TwoContracts { interface: contract.to_string(), description });
+    }
+    call::reconcile_checked(&instance_pre, (&reconcile, contract), &Snapshot::default(), limits, ticks)
         .map_err(|stop| refuse("reconcile", stop, LoadError::Trial))?;
-    Ok(Admitted { instance_pre, reconcile, description, imports, exports })
+    Ok(Admitted { instance_pre, reconcile, contract, description, imports, exports })
 }
 
 fn invalid(error: wasmtime::Error) -> LoadError {
@@ -143,33 +147,32 @@ fn imports(engine: &Engine, declared: &ComponentType) -> Result<Vec<String>, Loa
     if callable.is_empty() { Ok(names) } else { Err(LoadError::Imports { imports: callable }) }
 }
 
-/// The exported interface of the contract, by its full name.
-fn interface(
-    engine: &Engine,
-    declared: &ComponentType,
-    exports: &[String],
-) -> Result<(String, ComponentInstance), LoadError> {
+/// The exported interface of the contract.
+struct Exported {
+    /// Its full name.
+    name: String,
+    contract: Contract,
+    policy: ComponentInstance,
+}
+
+fn interface(engine: &Engine, declared: &ComponentType, exports: &[String]) -> Result<Exported, LoadError> {
     for (name, export) in declared.exports(engine) {
         let Some(("", version)) = name.strip_prefix(INTERFACE).map(|rest| rest.split_once('@').unwrap_or((rest, "")))
         else {
             continue;
         };
-        check_contract("exported interface", version)?;
-        if let ComponentItem::ComponentInstance(instance) = export.ty {
-            return Ok((name.to_string(), instance));
+        let contract = speaks("exported interface", version)?;
+        if let ComponentItem::ComponentInstance(policy) = export.ty {
+            return Ok(Exported { name: name.to_string(), contract, policy });
         }
     }
     Err(LoadError::OtherWorld { expected: format!("{INTERFACE}@{CONTRACT}"), exports: exports.to_vec() })
 }
 
-/// Semantic versioning: the same major version, a minor that this host knows, and no pre-release.
-fn check_contract(place: &'static str, found: &str) -> Result<(), LoadError> {
-    match (Version::parse(found), Version::parse(CONTRACT)) {
-        (Ok(theirs), Ok(ours)) if theirs.major == ours.major && theirs.minor <= ours.minor && theirs.pre.is_empty() => {
-            Ok(())
-        }
-        _ => Err(LoadError::Contract { place, found: description::shorten(found), ours: CONTRACT }),
-    }
+/// The contract of a version that is spoken here.
+fn speaks(place: &'static str, found: &str) -> Result<Contract, LoadError> {
+    let refused = || LoadError::Contract { place, found: description::shorten(found), ours: Contract::list() };
+    Contract::of(found).ok_or_else(refused)
 }
 
 fn resources(component: &Component, limits: &Limits) -> Result<(), LoadError> {

@@ -4,15 +4,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use decider::v1_0::{self, without_surge};
 use decider::{Description, Plan, Snapshot};
 use wasmtime::Store;
-use wasmtime::component::{ComponentExportIndex, Func, Instance, InstancePre, TypedFunc};
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Func, Instance, InstancePre, Lower, TypedFunc};
 
+use super::contract::Contract;
 use super::failure::GuestFailure;
 use super::limits::Limits;
 use super::store::{Usage, store};
 
-type Reconcile<'a> = TypedFunc<(&'a Snapshot,), (Plan,)>;
+type Reconcile<'a, S> = TypedFunc<(&'a S,), (Plan,)>;
 
 /// Why a checked call gave no answer.
 pub(super) enum Stop {
@@ -64,59 +66,75 @@ pub(super) fn describe(
 /// Asks for a plan, after checking the function's type. To be done once before [`reconcile`].
 pub(super) fn reconcile_checked(
     pre: &InstancePre<Usage>,
-    index: &ComponentExportIndex,
+    (index, contract): (&ComponentExportIndex, Contract),
     snapshot: &Snapshot,
     limits: &Limits,
     ticks: u64,
 ) -> Result<Plan, Stop> {
     let (mut store, instance) = instantiate(pre, limits, ticks, snapshot.nodes.len()).map_err(Stop::Failure)?;
     let function = function(&mut store, &instance, index).map_err(Stop::Failure)?;
-    let typed: Reconcile<'_> = function.typed(&store).map_err(|error| Stop::Signature(format!("{error:#}")))?;
-    finish(typed, store, snapshot, limits).map_err(Stop::Failure)
+    let signature = |error| Stop::Signature(format!("{error:#}"));
+    let (answer, _) = match contract {
+        Contract::V1_0 => {
+            let shown = without_surge(snapshot);
+            let typed: Reconcile<v1_0::Snapshot<'_>> = function.typed(&store).map_err(signature)?;
+            answer(typed, store, &v1_0::Snapshot::from(shown.as_ref()), shown.nodes.len(), limits)
+        }
+        Contract::V1_1 => {
+            let typed: Reconcile<Snapshot> = function.typed(&store).map_err(signature)?;
+            answer(typed, store, snapshot, snapshot.nodes.len(), limits)
+        }
+    };
+    answer.map_err(Stop::Failure)
 }
 
 /// Asks for a plan.
 ///
 /// # Safety
 ///
-/// [`reconcile_checked`] has found the function at `index` of this component to have the contract's type.
+/// [`reconcile_checked`] has found the function at `index` of this component to have the type of that contract.
 pub(super) unsafe fn reconcile(
     pre: &InstancePre<Usage>,
-    index: &ComponentExportIndex,
+    (index, contract): (&ComponentExportIndex, Contract),
     snapshot: &Snapshot,
     limits: &Limits,
     ticks: u64,
     used: &AtomicU64,
 ) -> Result<Plan, GuestFailure> {
-    let (mut store, instance) = instantiate(pre, limits, ticks, snapshot.nodes.len())?;
-    let function = function(&mut store, &instance, index)?;
-    // SAFETY: the type of an export belongs to the component, and the caller has checked this one's.
-    let typed: Reconcile<'_> = unsafe { TypedFunc::new_unchecked(function) };
     let nodes = snapshot.nodes.len();
-    let (answer, left) = answer(typed, store, snapshot, limits);
+    let (mut store, instance) = instantiate(pre, limits, ticks, nodes)?;
+    let function = function(&mut store, &instance, index)?;
+    let (answer, left) = match contract {
+        Contract::V1_0 => {
+            let shown = without_surge(snapshot);
+            // SAFETY: the type of an export belongs to the component, and the caller has checked this one's.
+            let typed: Reconcile<v1_0::Snapshot<'_>> = unsafe { TypedFunc::new_unchecked(function) };
+            answer(typed, store, &v1_0::Snapshot::from(shown.as_ref()), nodes, limits)
+        }
+        Contract::V1_1 => {
+            // SAFETY: as above.
+            let typed: Reconcile<Snapshot> = unsafe { TypedFunc::new_unchecked(function) };
+            answer(typed, store, snapshot, nodes, limits)
+        }
+    };
     used.store(limits.fuel(nodes).saturating_sub(left), Ordering::Relaxed);
     answer
 }
 
-fn finish<'a>(
-    typed: Reconcile<'a>,
-    store: Store<Usage>,
-    snapshot: &'a Snapshot,
-    limits: &Limits,
-) -> Result<Plan, GuestFailure> {
-    answer(typed, store, snapshot, limits).0
-}
-
 /// The answer, and the fuel that is left.
-fn answer<'a>(
-    typed: Reconcile<'a>,
+fn answer<'a, S>(
+    typed: Reconcile<'a, S>,
     mut store: Store<Usage>,
-    snapshot: &'a Snapshot,
+    snapshot: &'a S,
+    nodes: usize,
     limits: &Limits,
-) -> (Result<Plan, GuestFailure>, u64) {
+) -> (Result<Plan, GuestFailure>, u64)
+where
+    (&'a S,): ComponentNamedList + Lower,
+{
     let answer = match typed.call(&mut store, (snapshot,)) {
         Ok((plan,)) => Ok(plan),
-        Err(error) => Err(GuestFailure::classify(&error, store.data(), limits, snapshot.nodes.len())),
+        Err(error) => Err(GuestFailure::classify(&error, store.data(), limits, nodes)),
     };
     (answer, store.get_fuel().unwrap_or_default())
 }

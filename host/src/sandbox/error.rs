@@ -80,7 +80,15 @@ pub enum LoadError {
         /// Its version.
         found: String,
         /// The host's.
-        ours: &'static str,
+        ours: String,
+    },
+    /// It names two versions of the contract.
+    #[error("its exported interface's contract version is {interface}, and its description says {description}")]
+    TwoContracts {
+        /// The interface's.
+        interface: String,
+        /// The description's.
+        description: String,
     },
     /// The interface lacks a function.
     #[error("{interface} lacks the function {function}")]
@@ -159,7 +167,7 @@ impl LoadError {
             LoadError::TooComplex { .. } => "too-complex",
             LoadError::Imports { .. } => "imports",
             LoadError::OtherWorld { .. } => "other-world",
-            LoadError::Contract { .. } => "contract",
+            LoadError::Contract { .. } | LoadError::TwoContracts { .. } => "contract",
             LoadError::MissingFunction { .. } => "missing-function",
             LoadError::Signature { .. } => "signature",
             LoadError::Oversized { .. } | LoadError::Resources { .. } => "resources",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use decider::{Description, Plan, Rule, Snapshot};
-use engine::io::DeciderFailure;
+use engine::io::{DeciderFailure, DeciderIdentity};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,7 @@ use super::admission::{Admitted, admit};
 use super::cache::{Cache, hex};
 use super::call;
 use super::config::Ticker;
+use super::contract::Contract;
 use super::error::LoadError;
 use super::failure::GuestFailure;
 use super::limits::Limits;
@@ -83,11 +84,18 @@ impl LoadedDecider {
     /// Asks for a plan. Blocks until the guest answers, or a limit stops it; never call it on an async worker
     /// ([`super::DeciderThread`] is for that). The plan is the guest's word: `engine` validates it.
     pub fn reconcile(&self, snapshot: &Snapshot) -> Result<Plan, GuestFailure> {
-        let Admitted { instance_pre, reconcile, .. } = &self.admitted;
+        let Admitted { instance_pre, reconcile, contract, .. } = &self.admitted;
         // SAFETY: `admit` made the trial pass through `reconcile_checked` with this export of this component.
         #[allow(unsafe_code)]
         unsafe {
-            call::reconcile(instance_pre, reconcile, snapshot, &self.limits, self.ticker.ticks(), &self.fuel)
+            call::reconcile(
+                instance_pre,
+                (reconcile, *contract),
+                snapshot,
+                &self.limits,
+                self.ticker.ticks(),
+                &self.fuel,
+            )
         }
     }
 
@@ -114,6 +122,16 @@ impl LoadedDecider {
     /// What it says of itself.
     pub fn description(&self) -> &Description {
         &self.admitted.description
+    }
+
+    /// Which it is, as the engine takes it.
+    pub fn identity(&self) -> DeciderIdentity {
+        DeciderIdentity::new(self.digest(), self.description().clone())
+    }
+
+    /// The version of the contract that it speaks.
+    pub fn contract(&self) -> Contract {
+        self.admitted.contract
     }
 
     /// All that is known of it.

@@ -17,6 +17,7 @@ mod cache;
 mod call;
 mod complexity;
 mod config;
+mod contract;
 mod description;
 mod error;
 mod failure;
@@ -31,6 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use cache::{Cache, CacheUse};
+pub use contract::Contract;
 pub use error::LoadError;
 pub use failure::GuestFailure;
 pub use limits::{Limit, LimitError, Limits};
@@ -70,6 +72,11 @@ impl Sandbox {
     /// As [`Sandbox::new`]. A cache that cannot be used is none.
     pub fn with_cache(limits: Limits, cache: Cache) -> Result<Sandbox, LoadError> {
         Ok(Sandbox { cache: Some(Arc::new(cache)), ..Sandbox::new(limits)? })
+    }
+
+    /// The same sandbox, with a cache of compiled code from now on.
+    pub fn cached(self, cache: Cache) -> Sandbox {
+        Sandbox { cache: Some(Arc::new(cache)), ..self }
     }
 
     /// Removes compiled code from the cache: all but that of the deciders with these digests, as this sandbox runs them.

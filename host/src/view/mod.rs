@@ -11,6 +11,6 @@ mod tests;
 pub use ::step::text::lasting;
 pub use change::{NodeChange, changes};
 pub use live::LiveTable;
-pub use notice::{named, notice};
+pub use notice::{named, notice, weight};
 pub use row::{Row, Summary, rows, summary};
 pub use table::{not_ready, table};

@@ -1,5 +1,6 @@
 //! What the driver has to say, in words.
 
+use ::journal::SwapStep;
 use engine::io::Notice;
 
 /// Names that one line lists.
@@ -61,5 +62,14 @@ pub fn named(names: &[String]) -> String {
     match names.len().saturating_sub(NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+/// How bad a step of a swap is: `info`, `warning` or `error`.
+pub fn weight(step: SwapStep) -> &'static str {
+    match step {
+        SwapStep::RolledBack | SwapStep::Quarantined => "error",
+        SwapStep::Refused | SwapStep::Failed => "warning",
+        _ => "info",
     }
 }

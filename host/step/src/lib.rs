@@ -22,4 +22,4 @@ pub use script::{ScriptError, run};
 pub use session::{Answer, Session, StepError};
 pub use tape::{Scene, Tape};
 pub use trail::Trail;
-pub use words::{Words, became, ended, observed, verb};
+pub use words::{Words, became, ended, observed, swapped, verb};

@@ -11,7 +11,7 @@ use crate::words::verb;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub row: NodeRow,
-    pub now_ms: u64,
+    facts: Facts,
     pub decision: DecisionRow,
 }
 
@@ -20,11 +20,11 @@ impl Asked {
     pub fn of(snapshot: &Snapshot, plan: &decider::Plan, node: u32) -> Option<Self> {
         let row = snapshot.nodes.rows().find(|row| row.node == node)?;
         let decision = plan.decisions.rows().find(|row| row.node == node)?;
-        Some(Asked { row, now_ms: snapshot.now_ms, decision })
+        Some(Asked { row, facts: Facts::in_snapshot(&row, snapshot), decision })
     }
 
     pub fn facts(&self) -> Facts {
-        Facts::of(&self.row, self.now_ms)
+        self.facts
     }
 
     /// The row of this program's table that matches.

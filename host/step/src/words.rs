@@ -7,7 +7,7 @@ use decider::{Plan, Rule, Verb};
 use engine::id::{AttemptId, Millis};
 use engine::io::{Done, Fault, Listing, Notice, Observation, OperationStatus, Output};
 use engine::state::ClusterState;
-use journal::{Answer, Entry, RecordedInput, SIMULATED};
+use journal::{Answer, Entry, RecordedInput, SIMULATED, SwapRecord};
 
 use crate::text::{counted, short, time_of_day};
 
@@ -68,6 +68,7 @@ impl Words<'_> {
                 format!("-> {id} {} for {} at {provider}", kind.label(), key.slot)
             }
             Entry::Reserved { below } => format!("attempts below {below} are reserved"),
+            Entry::Swap(swap) => swapped(swap),
             Entry::End => "end".into(),
         }
     }
@@ -193,6 +194,34 @@ pub fn ended(result: &Result<Done, Fault>) -> String {
         Ok(Done::Destroyed) => "destroyed".into(),
         Err(fault) => format!("failed: {fault}"),
     }
+}
+
+/// What a step of a swap was.
+pub fn swapped(swap: &SwapRecord) -> String {
+    let mut text = format!("swap {}: {}", swap.revision, swap.step.label());
+    if !swap.decider.is_empty() {
+        let _ = write!(text, " {}", short(&swap.decider));
+    }
+    if !swap.name.is_empty() {
+        let _ = write!(text, " ({})", swap.name);
+    }
+    if !swap.text.is_empty() {
+        let _ = write!(text, ": {}", swap.text);
+    }
+    for group in &swap.divergences {
+        let (active, candidate) = (&group.active, &group.candidate);
+        let _ = write!(
+            text,
+            "; {} {} -> {} {}: {} x{}",
+            active.rule,
+            active.verb,
+            candidate.rule,
+            candidate.verb,
+            group.direction.label(),
+            group.decisions
+        );
+    }
+    text
 }
 
 /// What the executor says of an operation.

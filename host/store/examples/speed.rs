@@ -136,7 +136,7 @@ fn config(nodes: u32) -> DriverConfig {
         run: "demo".into(),
         policy,
         providers: BTreeMap::from([("process".into(), Promise::Keyed)]),
-        decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+        decider: DeciderIdentity::native(),
         next_attempt: 1,
         epoch: 0,
     }
@@ -150,7 +150,7 @@ fn fleet(config: DriverConfig) -> Outcome<Driver> {
     let template =
         Template { provider: "process".into(), settings, image: None, role: "web".into(), boot, join, labels };
     let count = config.policy.limits.max_nodes;
-    let group = GroupShape { id: "web".into(), count, template: Arc::new(template) };
+    let group = GroupShape::new("web", count, Arc::new(template));
     let shape = ClusterShape { run: config.run.clone(), generation: 1, groups: vec![group] };
     let mut driver = Driver::new(config)?;
     let mut inputs = std::collections::VecDeque::from([Input::Desired(shape)]);

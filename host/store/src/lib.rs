@@ -7,6 +7,7 @@ mod command;
 mod dir;
 mod error;
 mod fault;
+mod keep;
 mod memory;
 mod point;
 mod records;
@@ -17,6 +18,7 @@ mod store;
 pub use command::{Begun, Command, MAX_ID_BYTES, MAX_RESULT_BYTES};
 pub use dir::StateDir;
 pub use error::StoreError;
+pub use keep::{Keep, KeepError, Schedule, VOLATILE_MS, refold, refold_with};
 pub use memory::MemoryStore;
 #[cfg(feature = "fail-points")]
 pub use point::KillAt;

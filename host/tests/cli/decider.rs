@@ -7,7 +7,14 @@ use super::{Folder, example, homeostat, json, refused, text};
 #[test]
 fn the_built_in_one_shows_itself() {
     let said = text(&homeostat(&["decider", "inspect"]).stdout);
-    for part in ["ladder", "sha256:", "1.0.0", "imports   nothing", "homeostat:decider/policy@1.0.0", "R17"] {
+    for part in [
+        "ladder",
+        "sha256:",
+        "1.1.0 (this host speaks 1.0 and 1.1)",
+        "imports   nothing",
+        "homeostat:decider/policy@1.1.0",
+        "R17",
+    ] {
         assert!(said.contains(part), "{part:?} is not in\n{said}");
     }
     let json = json(&["decider", "inspect", "-o", "json"]);

@@ -25,11 +25,7 @@ pub fn template(command: &str) -> Arc<Template> {
 }
 
 pub fn shape(generation: u64, groups: &[(&str, u32, &str)]) -> ClusterShape {
-    let group = |(id, count, command): &(&str, u32, &str)| GroupShape {
-        id: (*id).into(),
-        count: *count,
-        template: template(command),
-    };
+    let group = |(id, count, command): &(&str, u32, &str)| GroupShape::new(*id, *count, template(command));
     ClusterShape { run: RUN.into(), generation, groups: groups.iter().map(group).collect() }
 }
 

@@ -9,7 +9,10 @@ use guest_build::{Guests, compile, componentize, write_out};
 use wit_component::{StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId};
 
-const CONTRACT: &str = "../../../wit/decider.wit";
+/// Deciders as they were under earlier contracts: a package each.
+const EARLIER: &[&str] = &["contract-1-0"];
+/// What those guests are built for that are no Rust: the first version, which is accepted for ever.
+const CONTRACT: &str = "../../../wit/1.0/decider.wit";
 /// What a module consists of when it does not say otherwise.
 const PARTS: &str = "modules/parts";
 
@@ -18,6 +21,7 @@ type Any<T> = Result<T, Box<dyn Error>>;
 fn main() -> Any<()> {
     let mut list = String::new();
     rust_guests(&mut list)?;
+    earlier(&mut list)?;
     worlds(&mut list)?;
     modules(&mut list)?;
     let all: Vec<&str> = list.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next()).collect();
@@ -59,6 +63,16 @@ fn rust_guests(list: &mut String) -> Any<()> {
         if guest.name == "spin" {
             add(list, "core_module", "A core module.", "core_module.wasm", &guest.module)?;
         }
+    }
+    Ok(())
+}
+
+fn earlier(list: &mut String) -> Any<()> {
+    let (guests, _) = compile(&Guests { packages: EARLIER, examples: &[] })?;
+    for guest in guests {
+        let component = componentize(&guest.name, &guest.module)?;
+        let name = guest.name.replace('-', "_");
+        add(list, &name, "The decider as it was under that contract.", &format!("{name}.wasm"), &component)?;
     }
     Ok(())
 }

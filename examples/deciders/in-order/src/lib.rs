@@ -25,7 +25,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Plan {
 }
 
 fn choose(snapshot: &Snapshot, row: &NodeRow) -> Decided {
-    let ladder = decider::decide(row, snapshot.now_ms);
+    let ladder = decider::decide(row, snapshot);
     if ladder.then == Verdict::Act(Verb::Insert) && !groups_before_are_ready(snapshot, row) {
         // G0 comes after the ladder's rules. What ends this hold is a change: a node of another group gets ready.
         let rule = u8::try_from(decider::ladder::RULES.len()).unwrap_or(u8::MAX);

@@ -16,12 +16,12 @@ pub fn describe() -> Description {
 
 /// The plan: `choose` for every node.
 pub fn reconcile(snapshot: &Snapshot) -> Plan {
-    decider::reconcile_with(snapshot, |row| choose(row, snapshot.now_ms))
+    decider::reconcile_with(snapshot, |row| choose(row, snapshot))
 }
 
-fn choose(row: &NodeRow, now_ms: u64) -> Decided {
-    let ladder = decider::decide(row, now_ms);
-    let heads = now_ms % 2 == 1;
+fn choose(row: &NodeRow, snapshot: &Snapshot) -> Decided {
+    let ladder = decider::decide(row, snapshot);
+    let heads = snapshot.now_ms % 2 == 1;
     if heads && ladder.then == Verdict::Act(Verb::CreateLease) {
         // The mistake: an instant may be compared with those of the row, and with nothing else.
         return Decided { rule: 10, then: Verdict::Hold(HoldKind::Instant, Until::Open) };

@@ -15,11 +15,11 @@ pub fn describe() -> Description {
 
 /// The plan: `choose` for every node.
 pub fn reconcile(snapshot: &Snapshot) -> Plan {
-    decider::reconcile_with(snapshot, |row| choose(row, snapshot.now_ms))
+    decider::reconcile_with(snapshot, |row| choose(row, snapshot))
 }
 
-fn choose(row: &NodeRow, now_ms: u64) -> Decided {
-    let ladder = decider::decide(row, now_ms);
+fn choose(row: &NodeRow, snapshot: &Snapshot) -> Decided {
+    let ladder = decider::decide(row, snapshot);
     let wanted = row.desired_template != decider::NO_INDEX;
     if wanted && row.stage == Stage::Failed.code() && ladder.then == Verdict::Act(Verb::BeginDelete) {
         // The mistake: R4 would begin to delete it, and R2 restart the slot once nothing is left of it.

@@ -22,7 +22,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Plan {
 const READY: u8 = 11;
 
 fn choose(snapshot: &Snapshot, row: &NodeRow) -> Decided {
-    let ladder = decider::decide(row, snapshot.now_ms);
+    let ladder = decider::decide(row, snapshot);
     let wanted = row.desired_template != decider::NO_INDEX;
     // The mistake: the first nodes of a group that has too many go …
     if wanted && ladder.rule == READY && row.slot < surplus(snapshot, row.group) {

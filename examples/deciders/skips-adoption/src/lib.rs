@@ -15,11 +15,11 @@ pub fn describe() -> Description {
 
 /// The plan: `choose` for every node.
 pub fn reconcile(snapshot: &Snapshot) -> Plan {
-    decider::reconcile_with(snapshot, |row| choose(row, snapshot.now_ms))
+    decider::reconcile_with(snapshot, |row| choose(row, snapshot))
 }
 
-fn choose(row: &NodeRow, now_ms: u64) -> Decided {
-    match decider::decide(row, now_ms) {
+fn choose(row: &NodeRow, snapshot: &Snapshot) -> Decided {
+    match decider::decide(row, snapshot) {
         // The mistake: R6 would dispatch the same operation again, to learn what there is to clean up.
         Decided { rule: 6, .. } => clean_up(row),
         ladder => ladder,

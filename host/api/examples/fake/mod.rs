@@ -1,8 +1,9 @@
 //! A daemon without a fleet, for the tests of what talks to one: nodes climb the ladder, fail and are replaced; commands
 //! change them. Include it with `#[path]`.
-#![allow(missing_docs, dead_code)]
+#![allow(missing_docs, dead_code, clippy::expect_used)]
 
 mod answers;
+mod deciders;
 mod world;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
 use api::wire::{
-    Change, Command, CommandRequest, CommandResult, Decisions, Diagnosis, Difference, Explanation, Export, History,
-    HistoryQuery, Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status, What,
+    Change, Command, CommandRequest, CommandResult, DeciderCommand, DeciderDetail, DeciderName, DeciderRequest,
+    DeciderResult, Deciders, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs,
+    LogsQuery, NodeDetail, Plan, PlanRequest, Status, SwapDetail, Swaps, Uploaded, What,
 };
 use tokio::sync::broadcast;
 pub use world::{Options, World};
@@ -45,6 +47,16 @@ impl Fake {
     pub fn say(&self, what: What) {
         let mut world = self.world();
         world.tell(what);
+        self.publish(world);
+    }
+
+    /// Has something done about a decider that does so.
+    pub fn decide(&self, id: &str, does: &str, command: impl FnOnce(String) -> DeciderCommand) {
+        let mut world = self.world();
+        let sent = world.registry.upload(format!("\0asm {does}").as_bytes()).expect("a component");
+        let command = command(sent.entry.decider.digest);
+        let request = DeciderRequest { id: id.into(), expect_revision: None, command };
+        world.decider_command(request).expect("a command");
         self.publish(world);
     }
 
@@ -136,5 +148,32 @@ impl Control for Fake {
         Ok(format!(
             "# HELP fake_ready_nodes Nodes that are ready.\n# TYPE fake_ready_nodes gauge\nfake_ready_nodes {ready}\n"
         ))
+    }
+
+    async fn upload(&self, component: api::Bytes) -> Result<Uploaded, Refusal> {
+        self.world().registry.upload(&component)
+    }
+
+    async fn deciders(&self) -> Result<Deciders, Refusal> {
+        Ok(self.world().registry.list())
+    }
+
+    async fn decider(&self, name: DeciderName) -> Result<DeciderDetail, Refusal> {
+        self.world().registry.one(&name)
+    }
+
+    async fn decider_command(&self, request: DeciderRequest) -> Result<DeciderResult, Refusal> {
+        let mut world = self.world();
+        let result = world.decider_command(request);
+        self.publish(world);
+        result
+    }
+
+    async fn swaps(&self, limit: usize) -> Result<Swaps, Refusal> {
+        Ok(self.world().registry.swaps(limit))
+    }
+
+    async fn swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
+        self.world().registry.swap(id)
     }
 }

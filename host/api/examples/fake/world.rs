@@ -3,10 +3,11 @@ use std::sync::Arc;
 
 use api::control::Refusal;
 use api::wire::{
-    Change, Command, CommandRequest, CommandResult, Consequences, Decided, DeciderStatus, FieldChange, GroupStatus,
-    HistoryItem, Node, Only, Orphan, Pause, Reaping, Status, What,
+    Change, Command, CommandRequest, CommandResult, Consequences, Decided, DeciderRef, DeciderRequest, DeciderResult,
+    FieldChange, GroupStatus, HistoryItem, Node, Only, Orphan, Pause, Reaping, Status, What,
 };
 
+use super::deciders::Registry;
 use super::now_ms;
 
 /// More than so many nodes at once are not destroyed.
@@ -54,6 +55,7 @@ pub struct World {
     pub news: Vec<Arc<Change>>,
     pub history: Vec<HistoryItem>,
     pub decisions: VecDeque<Decided>,
+    pub registry: Registry,
     ring: VecDeque<Arc<Change>>,
     number: u64,
     steps: u64,
@@ -65,6 +67,13 @@ pub struct World {
 impl World {
     pub fn new(options: Options) -> World {
         let now = now_ms();
+        let built_in = DeciderRef {
+            digest: "sha256:".to_owned() + &"5f0c1b7e9a".repeat(6) + "beef",
+            name: "built-in".into(),
+            version: "0.1.0".into(),
+            contract: "1.0.0".into(),
+        };
+        let registry = Registry::new(built_in, now);
         let status = Status {
             schema: "homeostat.status/v1".into(),
             run: options.run.clone(),
@@ -73,13 +82,7 @@ impl World {
             observed_generation: 1,
             started_ms: now,
             version: "0.1.0".into(),
-            decider: DeciderStatus {
-                digest: "5f0c1b7e9a".repeat(6) + "beef",
-                name: "built-in".into(),
-                version: "0.1.0".into(),
-                contract: "1.0.0".into(),
-                failure: None,
-            },
+            decider: registry.in_force.clone(),
             groups: options.groups.iter().map(|(id, count)| group(id, *count)).collect(),
             orphans: vec![
                 orphan("proc-4711", "web-9", 2, now),
@@ -113,6 +116,7 @@ impl World {
             news: Vec::new(),
             history: Vec::new(),
             decisions: VecDeque::new(),
+            registry,
             ring: VecDeque::new(),
             number: 0,
             steps: 0,
@@ -220,8 +224,16 @@ impl World {
         Some(self.ring.iter().skip((number + 1 - first) as usize).cloned().collect())
     }
 
+    pub fn decider_command(&mut self, request: DeciderRequest) -> Result<DeciderResult, Refusal> {
+        if self.commands.contains_key(&request.id) {
+            return Err(Refusal::Conflict(format!("the id {:?} was used for another command", request.id)));
+        }
+        self.registry.command(request)
+    }
+
     pub fn step(&mut self) {
         self.steps += 1;
+        self.registry.step();
         let count = self.status.nodes.len();
         for at in 0..count {
             let node = &self.status.nodes[at];
@@ -257,6 +269,17 @@ impl World {
 
     /// What follows from the nodes.
     pub fn refresh(&mut self) {
+        if std::mem::take(&mut self.registry.news) {
+            let swaps = self.registry.swaps(12).swaps;
+            let before = std::mem::replace(&mut self.status.swaps, swaps.clone());
+            for swap in swaps.into_iter().rev().filter(|swap| !before.contains(swap)) {
+                self.tell(What::Swap(Box::new(swap)));
+            }
+            if self.status.decider != self.registry.in_force {
+                self.status.decider.clone_from(&self.registry.in_force);
+                self.tell(What::Decider(Box::new(self.status.decider.clone())));
+            }
+        }
         let status = &mut self.status;
         status.now_ms = now_ms();
         for group in &mut status.groups {

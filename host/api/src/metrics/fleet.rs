@@ -31,6 +31,9 @@ pub(super) struct Fleet {
     paused: IntGaugeVec,
     decider: IntGaugeVec,
     decider_failing: IntGauge,
+    decider_watched: IntGauge,
+    decider_rolled_back: IntGauge,
+    quarantined: IntGauge,
 }
 
 impl Fleet {
@@ -59,9 +62,15 @@ impl Fleet {
             decider: c.gauges(
                 "homeostat_decider_info",
                 "1; the decider in force is in the labels.",
-                &["name", "version", "digest"],
+                &["name", "version", "contract", "digest"],
             )?,
             decider_failing: c.gauge("homeostat_decider_failing", "1 while the decider fails, else 0.")?,
+            decider_watched: c.gauge("homeostat_decider_watched", "1 while a new decider is watched, else 0.")?,
+            decider_rolled_back: c.gauge(
+                "homeostat_decider_rolled_back",
+                "1 while a decider is in force because the one before it was rolled back by itself, else 0.",
+            )?,
+            quarantined: c.gauge("homeostat_deciders_quarantined", "Deciders that are not put in force again.")?,
         })
     }
 
@@ -103,9 +112,12 @@ impl Fleet {
             self.paused.with_label_values(&[scope, &cut(&pause.only), &cut(&pause.by)]).set(1);
         }
         let decider = &status.decider;
-        let labels = [&cut(&decider.name), &cut(&decider.version), &cut(&decider.digest)];
+        let labels = [&cut(&decider.name), &cut(&decider.version), &cut(&decider.contract), &cut(&decider.digest)];
         self.decider.with_label_values(&labels).set(1);
         self.decider_failing.set(i64::from(decider.failure.is_some()));
+        self.decider_watched.set(i64::from(decider.watching.is_some()));
+        self.decider_rolled_back.set(i64::from(decider.rolled_back.is_some()));
+        self.quarantined.set(i64::from(decider.quarantined));
     }
 }
 

@@ -10,6 +10,7 @@ mod catalogue;
 mod fleet;
 mod flow;
 mod process;
+mod swaps;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,9 +21,12 @@ use fleet::Fleet;
 use flow::Flow;
 use process::Process;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, TextEncoder};
+use swaps::Swaps;
 
 use crate::control::Refusal;
-use crate::wire::{Command, CommandResult, Status};
+use crate::wire::{Command, CommandResult, DeciderCommand, DeciderResult, Status, SwapVerdict};
+
+pub use swaps::ShadowPass;
 
 /// What the answer's `Content-Type` says.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -46,6 +50,7 @@ pub struct Metrics {
     commit_seconds: Histogram,
     listing_failures: IntCounterVec,
     commands: IntCounterVec,
+    swaps: Swaps,
     requests: IntCounterVec,
     watchers: IntGauge,
 }
@@ -84,6 +89,7 @@ impl Metrics {
             "Operator commands by how they were answered.",
             &["command", "result"],
         )?;
+        let swaps = Swaps::new(c)?;
         let requests = c.counters(
             "homeostat_http_requests_total",
             "HTTP requests by the path's pattern and the status code.",
@@ -105,6 +111,7 @@ impl Metrics {
             commit_seconds,
             listing_failures,
             commands,
+            swaps,
             requests,
             watchers,
         })
@@ -154,17 +161,24 @@ impl Metrics {
 
     /// A command was answered.
     pub fn command(&self, command: &Command, answer: Result<&CommandResult, &Refusal>) {
-        let result = match answer {
-            Ok(done) if done.replayed => "replayed",
-            Ok(_) => "done",
-            Err(Refusal::NotFound(_)) => "not-found",
-            Err(Refusal::Invalid(_)) => "invalid",
-            Err(Refusal::Conflict(_)) => "conflict",
-            Err(Refusal::Guard(_)) => "guard",
-            Err(Refusal::Unavailable(_)) => "unavailable",
-            Err(Refusal::Failed(_)) => "failed",
-        };
+        let result = result_of(answer.map(|done| done.replayed));
         self.commands.with_label_values(&[name_of(command), result]).inc();
+    }
+
+    /// A command about deciders was answered.
+    pub fn decider_command(&self, command: &DeciderCommand, answer: Result<&DeciderResult, &Refusal>) {
+        let result = result_of(answer.map(|done| done.replayed));
+        self.commands.with_label_values(&[swaps::name_of(command), result]).inc();
+    }
+
+    /// A swap came out so. One that is rolled back while it is watched counts twice: it had switched before.
+    pub fn swap(&self, verdict: SwapVerdict) {
+        self.swaps.came_out(verdict);
+    }
+
+    /// A pass was compared in shadow, or not.
+    pub fn shadow_pass(&self, pass: ShadowPass) {
+        self.swaps.compared(pass);
     }
 
     /// A request was answered. `path` is the pattern, such as `/v1/nodes/{node}`, or `other` where there is none: never the
@@ -194,6 +208,19 @@ impl Metrics {
 
     fn flow(&self) -> std::sync::MutexGuard<'_, Flow> {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn result_of(answer: Result<bool, &Refusal>) -> &'static str {
+    match answer {
+        Ok(true) => "replayed",
+        Ok(false) => "done",
+        Err(Refusal::NotFound(_)) => "not-found",
+        Err(Refusal::Invalid(_)) => "invalid",
+        Err(Refusal::Conflict(_)) => "conflict",
+        Err(Refusal::Guard(_)) => "guard",
+        Err(Refusal::Unavailable(_)) => "unavailable",
+        Err(Refusal::Failed(_)) => "failed",
     }
 }
 

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::decider::DeciderStatus;
 use super::status::{Node, Orphan, Pause};
+use super::swap::Swap;
 
 /// One change, as `watch` sends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +67,10 @@ pub enum What {
         /// In words.
         text: String,
     },
+    /// Another decider is in force, or something about it changed: all of it, as it is now.
+    Decider(Box<DeciderStatus>),
+    /// A swap or a shadow went on: all of it, as it is now. What it found one by one is asked for by its id.
+    Swap(Box<Swap>),
     /// Something people should know, in words.
     Notice {
         /// How bad: `info`, `warning` or `error`.

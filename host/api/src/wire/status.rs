@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::decider::DeciderStatus;
+use super::swap::Swap;
+
 /// The whole fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
@@ -31,6 +34,9 @@ pub struct Status {
     pub listens: Vec<String>,
     /// The decider in force.
     pub decider: DeciderStatus,
+    /// Swaps and shadows that go on, and the last that ended: newest first, at most 12.
+    #[serde(default)]
+    pub swaps: Vec<Swap>,
     /// The groups, in the order of the declaration; those that are not desired any more come last.
     pub groups: Vec<GroupStatus>,
     /// Desired slots and nodes, in the order of groups and indices.
@@ -41,21 +47,6 @@ pub struct Status {
     pub reaping: Vec<Reaping>,
     /// What is held, by whom.
     pub pauses: Vec<Pause>,
-}
-
-/// The decider in force.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DeciderStatus {
-    /// The digest of its bytes.
-    pub digest: String,
-    /// The name it declares.
-    pub name: String,
-    /// The version it declares.
-    pub version: String,
-    /// The contract version it was built for.
-    pub contract: String,
-    /// Why it fails, if it does.
-    pub failure: Option<String>,
 }
 
 /// A group.

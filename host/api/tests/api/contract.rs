@@ -5,10 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Limits;
 use serde_json::{Value, json};
 
-use crate::raw::{Answer, Events, ask, connect, get, post, request};
+use crate::raw::{Answer, Events, ask, connect, get, post, request, upload};
 use crate::{Daemon, daemon};
 
 const COMMAND: &str = r#"{"id":"c-1","command":{"do":"scale","group":"web","count":4}}"#;
+
+const SHADOW: &str = r#"{"id":"s-1","command":{"do":"shadow","decider":"built-in"}}"#;
+
+fn example(path: &str) -> String {
+    path.replace("{node}", "web-0").replace("{decider}", "active").replace("{swap}", "s-1")
+}
 
 /// A schema of the document, with all it refers to.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
@@ -19,7 +25,7 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     jsonschema::draft202012::new(&whole).unwrap_or_else(|error| panic!("{error}: {schema}"))
 }
 
-fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
+pub fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
     let errors: Vec<String> = validator(document, schema)
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -28,7 +34,7 @@ fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
 }
 
 /// The answer is one of those that the document has for the operation.
-fn documented(document: &Value, method: &str, path: &str, answer: &Answer) {
+pub fn documented(document: &Value, method: &str, path: &str, answer: &Answer) {
     let what = format!("{method} {path}: {}", answer.status);
     let operation = &document["paths"][path][method.to_lowercase()];
     assert!(operation.is_object(), "{what}: it is not in the document");
@@ -45,7 +51,7 @@ fn documented(document: &Value, method: &str, path: &str, answer: &Answer) {
     }
 }
 
-async fn served(daemon: &Daemon) -> Value {
+pub async fn served(daemon: &Daemon) -> Value {
     let answer = get(&daemon.socket, "/v1/openapi.json").await;
     assert_eq!(answer.status, 200);
     answer.json()
@@ -63,20 +69,22 @@ async fn every_documented_path_answers_as_documented() {
             if path == "/v1/watch" {
                 continue;
             }
-            let target = path.replace("{node}", "web-0");
+            let target = example(path);
             let answer = match (method.as_str(), path.as_str()) {
                 ("get", _) => get(&daemon.socket, &target).await,
                 ("post", "/v1/plan") => {
                     post(&daemon.socket, &target, r#"{"command":{"do":"kill","nodes":["web-1"]}}"#).await
                 }
                 ("post", "/v1/commands") => post(&daemon.socket, &target, COMMAND).await,
+                ("post", "/v1/deciders") => upload(&daemon.socket, b"\0asm ladder 1.1.0 waits").await,
+                ("post", "/v1/deciders/commands") => post(&daemon.socket, &target, SHADOW).await,
                 other => panic!("{other:?} has no example here"),
             };
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
             documented(&document, method, path, &answer);
         }
     }
-    assert_eq!(seen.len(), 14, "{seen:?}");
+    assert_eq!(seen.len(), 19, "{seen:?}");
 }
 
 #[tokio::test]
@@ -188,7 +196,7 @@ async fn what_is_not_in_the_table_is_not_there() {
         assert!(get(&daemon.socket, target).await.problem(404, "not-found").contains(target), "{target}");
     }
     for (path, methods) in document["paths"].as_object().unwrap() {
-        let target = path.replace("{node}", "web-0");
+        let target = example(path);
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"] {
             if methods.get(method.to_lowercase()).is_some() {
                 continue;

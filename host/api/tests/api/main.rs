@@ -3,6 +3,7 @@
 
 mod access;
 mod contract;
+mod deciders;
 #[path = "../../examples/fake/mod.rs"]
 mod fake;
 mod limits;

@@ -108,6 +108,12 @@ pub async fn post(socket: &Path, target: &str, body: &str) -> Answer {
     ask(connect(socket).await, &request("POST", target, &[("Content-Type", "application/json")], body.as_bytes())).await
 }
 
+/// Sends a component.
+pub async fn upload(socket: &Path, component: &[u8]) -> Answer {
+    let request = request("POST", "/v1/deciders", &[("Content-Type", "application/wasm")], component);
+    ask(connect(socket).await, &request).await
+}
+
 /// Undoes the chunked encoding, as far as it has come.
 #[derive(Default)]
 pub struct Chunks {

@@ -2,11 +2,13 @@
 
 mod apply;
 mod args;
+pub mod decider;
 mod events;
 mod keep;
 mod live;
 mod look;
 mod order;
+mod swap;
 mod wait;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ pub use args::{
     ImportArgs, KillArgs, LogsArgs, NodeArgs, OnlyDaemon, OrderArgs, OrphanName, PauseArgs, ResetArgs, ScaleArgs,
     SnapshotVerb, StatusArgs, Which,
 };
+
+pub use decider::DeciderVerb;
 
 use crate::error::{ClientError, Ending};
 use crate::place::DaemonArgs;
@@ -139,8 +143,12 @@ pub trait Program {
 ///
 /// As the verb has them; [`ClientError::class`] says which exit code that is.
 pub fn run<P: Program>(verb: &Verb, waits: Waits, screen: &mut Screen, program: &P) -> Result<Ending, P::Error> {
+    block_on(choose(verb, waits, screen, program))
+}
+
+fn block_on<T, E: From<ClientError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ClientError::Io)?;
-    let ended = runtime.block_on(choose(verb, waits, screen, program));
+    let ended = runtime.block_on(work);
     // A name that is still being looked up must not keep the program.
     runtime.shutdown_background();
     ended

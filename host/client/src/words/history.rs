@@ -4,6 +4,7 @@ use api::wire::{Change, Decided, HistoryItem, LogLine, What};
 use step::text::{escape, time_of_day};
 
 use super::status::why;
+use super::{decider_in_force, swap_line, swap_word};
 
 /// A record of the journal; with the node's name where the list is about several.
 pub fn history_item(item: &HistoryItem, names: bool) -> String {
@@ -46,6 +47,8 @@ pub fn change(change: &Change) -> String {
             let place = group.as_ref().map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));
             format!("{:<11}  {only} in {place}", "resumed")
         }
+        What::Decider(decider) => format!("{:<11}  {}", "decider", decider_in_force(decider)),
+        What::Swap(swap) => format!("{:<11}  {}", swap_word(swap), swap_line(swap)),
         What::Command { id, text } => format!("{:<11}  {text} ({id})", "command"),
         What::Notice { level, text } => format!("{level:<11}  {text}"),
     };

@@ -5,6 +5,7 @@ use step::text::{counted, escape, lasting};
 
 use super::table::{Table, Tint};
 use super::text::{Pen, ago, until};
+use super::{decider_fields, swap_line, swap_word};
 
 /// The status. With `groups`, only nodes of these, or these nodes. Where there are more than `most` of them, the groups are
 /// summed up, and only nodes that need a look are listed.
@@ -78,10 +79,9 @@ fn head(status: &Status, pen: &Pen) -> String {
     if !status.converged {
         pen.field(&mut text, "why", &status.reason);
     }
-    let decider = &status.decider;
-    if let Some(failure) = &decider.failure {
-        let name = format!("{} {} fails: {failure}", decider.name, decider.version);
-        pen.field(&mut text, "decider", &name);
+    decider_fields(&mut text, &status.decider, pen);
+    for swap in status.swaps.iter().filter(|swap| swap.ended_ms.is_none()) {
+        pen.field(&mut text, swap_word(swap), &swap_line(swap));
     }
     let doubtful: Vec<&Node> = status.nodes.iter().filter(|node| is_doubtful(node)).collect();
     if let Some(first) = doubtful.first() {

@@ -1,12 +1,14 @@
 //! The verbs as an operator meets them, against a daemon that is not there, and against what is no daemon.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::new_without_default, missing_docs)]
 
+mod deciders;
 #[path = "../../../api/examples/fake/mod.rs"]
 mod fake;
 mod follow;
 mod looks;
 mod offline;
 mod orders;
+mod tls;
 mod troubled;
 mod words;
 
@@ -18,7 +20,7 @@ use std::time::Duration;
 use api::wire::Export;
 use api::{Config, Server};
 use clap::Parser;
-use client::verbs::{Declared, Known, Program, Verb};
+use client::verbs::{DeciderVerb, Declared, Known, Program, Verb};
 use client::{Class, ClientError, Ending, Screen, Waits};
 use fake::{Fake, Options};
 use serde_json::Value;
@@ -35,7 +37,16 @@ struct Cli {
     #[arg(short, long, global = true, default_value = "text")]
     output: String,
     #[command(subcommand)]
-    verb: Verb,
+    verb: All,
+}
+
+/// The program has verbs of its own besides.
+#[derive(clap::Subcommand)]
+enum All {
+    #[command(flatten)]
+    Operate(Verb),
+    #[command(subcommand)]
+    Decider(DeciderVerb),
 }
 
 /// Bytes that are looked at afterwards.
@@ -107,10 +118,15 @@ pub fn operate_within(args: &[&str], input: &str, waits: Waits) -> Ran {
     let (out, err) = (Pipe::default(), Pipe::default());
     let mut screen = Screen::of(out.clone(), err.clone(), input);
     screen.is_json = cli.output == "json";
-    let code = match client::verbs::run(&cli.verb, waits, &mut screen, &Small) {
+    let ended = match &cli.verb {
+        All::Operate(verb) => client::verbs::run(verb, waits, &mut screen, &Small),
+        All::Decider(verb) => client::verbs::decider::run(verb, waits, &mut screen),
+    };
+    let code = match ended {
         Ok(Ending::Done) => 0,
         Ok(Ending::Unwell) => 1,
         Ok(Ending::Differs) => 6,
+        Ok(Ending::Refused) => 5,
         Ok(Ending::Interrupted) => 130,
         Err(error) => {
             screen.note(&format!("error: {error}"));
@@ -178,7 +194,7 @@ impl Daemon {
 
     pub fn json(&self, args: &[&str]) -> Value {
         let ran = self.ask(&[args, &["-o", "json"]].concat());
-        assert!(matches!(ran.code, 0 | 1 | 6), "{args:?} {}: {}", ran.code, ran.err);
+        assert!(matches!(ran.code, 0 | 1 | 5 | 6), "{args:?} {}: {}", ran.code, ran.err);
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{args:?}: {error}: {}", ran.out))
     }
 

@@ -20,7 +20,7 @@ pub fn config() -> DriverConfig {
         run: "demo".into(),
         policy: Policy::default(),
         providers: BTreeMap::from([("fake".into(), Promise::Keyed)]),
-        decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+        decider: DeciderIdentity::native(),
         next_attempt: 1,
         epoch: 0,
     }

@@ -5,7 +5,8 @@ use journal::{Against, Leaning, Mismatch, Reader, ReplayError, Walk, Writer};
 use crate::fixture::{again, native, story};
 
 fn other(rules: Vec<decider::Rule>) -> Against {
-    Against::Other(engine::io::DeciderIdentity { digest: "other".into(), rules })
+    let description = decider::Description { rules, ..decider::describe() };
+    Against::Other(engine::io::DeciderIdentity::new("other", description))
 }
 
 fn rules() -> Vec<decider::Rule> {

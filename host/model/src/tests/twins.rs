@@ -93,7 +93,7 @@ fn report(first: &Form, twin: &Form, input: Option<In>, one: &str, other: &str) 
 
 /// How many steps were compared.
 fn search_twins(scope: Scope, exact: bool, most: u64) -> u64 {
-    let identity = DeciderIdentity { digest: "native".into(), rules: decider::describe().rules };
+    let identity = DeciderIdentity::native();
     let decide = |snapshot: &decider::Snapshot| Ok(decider::reconcile(snapshot));
     let mut machine = Machine::new(scope, identity, &decide, exact);
     machine.twins = Some(Twins::default());

@@ -23,7 +23,7 @@ fn template(provider: &str) -> Arc<Template> {
 
 /// Two groups over two providers, for half an hour at most.
 pub fn setup() -> Setup {
-    let group = |id: &str, count, provider| GroupShape { id: id.into(), count, template: template(provider) };
+    let group = |id: &str, count, provider| GroupShape::new(id, count, template(provider));
     let groups = vec![group("web", 3, "cloud"), group("gpu", 2, "market")];
     let shape = ClusterShape { run: "demo".into(), generation: 1, groups };
     let mut setup = Setup::new(shape, Policy::default());

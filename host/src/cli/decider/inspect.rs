@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::super::table::Table;
 use super::super::{Failure, Terminal};
-use crate::sandbox::{Inspection, Limits, LoadedDecider};
+use crate::sandbox::{Contract, Inspection, Limits, LoadedDecider};
 
 #[derive(Serialize)]
 struct Inspected<'a> {
@@ -24,7 +24,7 @@ pub(super) fn run(decider: &LoadedDecider, terminal: &Terminal) -> Result<(), Fa
     for (name, value) in [
         ("name", found.name.clone()),
         ("version", found.version.clone()),
-        ("contract", found.contract.clone()),
+        ("contract", format!("{} (this host speaks {})", found.contract, Contract::list())),
         ("digest", found.digest.clone()),
         ("size", format!("{} bytes", found.size_bytes)),
         ("imports", list(&found.imports)),

@@ -1,6 +1,8 @@
 //! `homeostat decider`.
 
+mod componentize;
 mod inspect;
+mod new;
 mod run;
 mod snapshot;
 
@@ -8,10 +10,11 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use super::{Failure, InputError, LimitArgs, Terminal};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal};
 use crate::sandbox::{Limits, LoadError, LoadedDecider, Sandbox};
 
 /// What can be done with a decider.
+#[allow(clippy::large_enum_variant)] // One is read for each start of the program.
 #[derive(Debug, Subcommand)]
 pub enum DeciderVerb {
     /// Show what a decider is: digest, name, version, contract, imports, exports, rules
@@ -35,10 +38,37 @@ pub enum DeciderVerb {
         #[command(flatten)]
         limits: LimitArgs,
     },
+    /// What is asked of a daemon.
+    #[command(flatten)]
+    Operate(client::verbs::DeciderVerb),
+    /// Begin a decider of your own: a project that builds and passes its tests as it is
+    New {
+        /// The decider's name, and the folder's.
+        name: String,
+        /// What it is written in.
+        #[arg(long, value_enum, default_value_t = new::Lang::Rust)]
+        lang: new::Lang,
+        /// Another folder than NAME; it has to be missing or empty.
+        #[arg(long, value_hint = ValueHint::DirPath)]
+        folder: Option<PathBuf>,
+    },
+    /// Make a component of a core module, as the compilers of C, Rust and other languages write it
+    Componentize {
+        /// The core module.
+        #[arg(value_hint = ValueHint::FilePath)]
+        module: PathBuf,
+        /// Where the component goes.
+        #[arg(long, value_hint = ValueHint::FilePath)]
+        out: PathBuf,
+        /// The contract that the module was written for [default: this program's].
+        #[arg(long, value_hint = ValueHint::FilePath)]
+        wit: Option<PathBuf>,
+    },
 }
 
-pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure> {
+pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<ExitCode, Failure> {
     match verb {
+        DeciderVerb::Operate(verb) => return super::operate::decider(verb, terminal),
         DeciderVerb::Inspect { file, limits } => inspect::run(&load(file.as_deref(), &limits.limits()?)?, terminal),
         DeciderVerb::Run { file, snapshot, limits } => {
             // The snapshot first: it is cheap to refuse.
@@ -46,7 +76,10 @@ pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure
             let built_in = file.as_os_str() == "built-in";
             run::run(&load((!built_in).then_some(file), &limits.limits()?)?, &snapshot, terminal)
         }
-    }
+        DeciderVerb::New { name, lang, folder } => new::run(name, *lang, folder.as_deref(), terminal),
+        DeciderVerb::Componentize { module, out, wit } => componentize::run(module, wit.as_deref(), out, terminal),
+    }?;
+    Ok(ExitCode::Ok)
 }
 
 /// Loads a decider from a file, or the built-in one.

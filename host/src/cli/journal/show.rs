@@ -89,7 +89,7 @@ pub(super) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), Failure> {
 /// What is shown whichever node is asked for.
 fn is_about_all(entry: &Entry) -> bool {
     match entry {
-        Entry::Start(_) | Entry::End | Entry::Pass { answer: Answer::Failure(_), .. } => true,
+        Entry::Start(_) | Entry::End | Entry::Swap(_) | Entry::Pass { answer: Answer::Failure(_), .. } => true,
         Entry::Input { of, .. } => matches!(of, RecordedInput::Restarted | RecordedInput::DeciderChanged(_)),
         _ => false,
     }
@@ -124,7 +124,7 @@ impl Show<'_> {
             Entry::Pass { answer: Answer::Plan(plan), .. } => {
                 plan.decisions.rows().any(|row| self.trail.words().slot(row.node) == node)
             }
-            Entry::Start(_) | Entry::End | Entry::Pass { .. } => true,
+            Entry::Start(_) | Entry::End | Entry::Swap(_) | Entry::Pass { .. } => true,
             Entry::Dispatch { key, .. } => key.slot == node,
             Entry::Reserved { .. } => false,
             Entry::Input { of: input, .. } => match input {

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use engine::io::DeciderIdentity;
 use sim::{
     Campaign, Decide, Failing, Outcome, Progress, Rates, Setup, SetupError, Tally, Which, replay, run_seed, shrink,
 };
@@ -152,8 +151,7 @@ fn bench(args: &SimulateArgs) -> Result<Bench, Failure> {
         true => Some(Arc::new(decider::load(args.decider.as_deref(), &args.limits.limits()?)?)),
     };
     if let Some(component) = &component {
-        let rules = component.description().rules.clone();
-        setup.identity = DeciderIdentity { digest: component.digest().to_owned(), rules };
+        setup.identity = component.identity();
     }
     if args.decider.is_some() {
         // Somebody else's decider is asked again more often: whether it keeps its contract is what is to be learnt.

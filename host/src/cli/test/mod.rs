@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use engine::io::DeciderIdentity;
 use scenario::{Bounds, Case, Malformed, Report, Script, Status, Subject, like, play};
 
 use self::progress::Progress;
@@ -85,10 +84,7 @@ pub(super) fn run(args: &TestArgs, terminal: &Terminal) -> Result<ExitCode, Fail
     let loaded = Rc::new(decider::load(args.decider.as_deref().filter(|_| !built_in), &args.limits.limits()?)?);
     let description = loaded.description().clone();
     let asked = Rc::clone(&loaded);
-    let subject = Subject {
-        identity: DeciderIdentity { digest: loaded.digest().to_owned(), rules: description.rules },
-        ask: Rc::new(move |snapshot| asked.decide(snapshot)),
-    };
+    let subject = Subject { identity: loaded.identity(), ask: Rc::new(move |snapshot| asked.decide(snapshot)) };
     checked(&files, &subject, args.bless, terminal)?;
     let mut report = Report::new(format!("{} {}", description.name, description.version), &subject);
     let mut written = Vec::new();

@@ -171,6 +171,7 @@ impl Screen {
             }
             HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
             HostEvent::Notice(said) => self.note(&notice(said).1),
+            HostEvent::Swap(swap) => self.note(&::step::swapped(swap)),
             HostEvent::ListingFailed { provider, reason } => {
                 self.note(&format!("{provider}: its listing failed, nothing follows from that: {reason}"));
             }

@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::fault::sqlite;
 use crate::records::{RecordSource, records};
 use crate::secret;
+use crate::store::Saved;
 
 /// What one page of lines may have, its last line apart.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -60,6 +61,16 @@ impl SqliteReader {
     /// Where it stands.
     pub fn head(&self) -> Chain {
         self.place.head
+    }
+
+    /// The newest checkpoint of the driver.
+    ///
+    /// # Errors
+    ///
+    /// Damage, or the system refuses.
+    pub fn snapshot(&self) -> Result<Option<Saved>, StoreError> {
+        let found = rows::snapshot(&self.db).map_err(|error| row_error("read", &self.path, error))?;
+        Ok(found.map(|(at, bytes)| Saved { at_seq: at.next_seq, bytes }))
     }
 
     /// Where the journal stood before a kept record, or stands after the last one.

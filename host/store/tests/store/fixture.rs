@@ -15,7 +15,7 @@ pub fn start() -> Entry {
         run: "demo".into(),
         policy: Policy::default(),
         providers: BTreeMap::new(),
-        decider: DeciderIdentity { digest: "native".into(), rules: decider::describe().rules },
+        decider: DeciderIdentity::native(),
         next_attempt: 1,
         epoch: 0,
     };

@@ -1,0 +1,161 @@
+//! `decider swap`: each stage is told as it goes, and what it found; the last line says how it came out.
+
+use std::collections::BTreeMap;
+
+use api::wire::{
+    Accept, DeciderCommand, DeciderName, StageName, StageState, Swap, SwapDetail, SwapTerms, SwapVerdict, What,
+};
+use step::text::escape;
+
+use super::decider::{Candidate, SwapArgs, bring, found, millis, now_ms, send, tell};
+use super::live::{Stop, tell_connection};
+use super::look::pen;
+use crate::confirm::{Sure, confirm};
+use crate::error::{ClientError, Ending};
+use crate::follow::{Follow, Update};
+use crate::screen::Screen;
+use crate::session::Session;
+use crate::words;
+
+pub(super) async fn swap(args: &SwapArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
+    if args.watch_failed.is_some() && args.watch.is_zero() {
+        return Err(ClientError::Usage("--watch-failed: nothing is watched with --watch 0s".into()));
+    }
+    if args.decider == Candidate::Named(DeciderName::Active) {
+        return Err(ClientError::Usage("the active decider is in force: there is nothing to swap".into()));
+    }
+    ask(args, screen)?;
+    let decider = bring(&args.decider, session, screen).await?;
+    let terms = SwapTerms {
+        replay_ms: millis(args.replay),
+        shadow_ms: millis(args.shadow),
+        watch_ms: millis(args.watch),
+        watch_failed: args.watch_failed,
+        accept: args.accept_divergence.clone(),
+    };
+    // Signals are caught before it begins: what is interrupted can then say what goes on.
+    let mut stop = Stop::new()?;
+    let result = send(DeciderCommand::Swap { decider, terms }, args.id.as_deref(), session, screen).await?;
+    let id = result.swap.clone().unwrap_or_else(|| result.id.clone());
+    if args.detach {
+        let ended = tell(&result, screen)?;
+        if !screen.is_json {
+            screen.note(&goes_on(&id));
+        }
+        return Ok(ended);
+    }
+    let mut told = Told::default();
+    let followed = tokio::select! {
+        followed = follow(&id, args.wait_watch, session, screen, &mut told) => Some(followed?),
+        () = stop.wanted() => None,
+    };
+    match followed {
+        Some(detail) => judge(&detail, screen),
+        None => {
+            screen.note(&format!("interrupted; {}", goes_on(&id)));
+            Ok(Ending::Interrupted)
+        }
+    }
+}
+
+/// What is accepted may end nodes: a person has to mean it.
+fn ask(args: &SwapArgs, screen: &mut Screen) -> Result<(), ClientError> {
+    let weighs = |accept: &&Accept| !matches!(accept, Accept::Creates | Accept::History);
+    let accepted: Vec<String> = args.accept_divergence.iter().filter(weighs).map(Accept::to_string).collect();
+    if accepted.is_empty() {
+        return Ok(());
+    }
+    let question = format!("What would be refused is accepted ({}): nodes may be ended.", accepted.join(", "));
+    confirm(screen, args.yes, &question, &Sure::Yes)
+}
+
+fn goes_on(id: &str) -> String {
+    format!(
+        "the swap goes on in the daemon: `homeostat decider swaps {id}` shows it, `homeostat decider cancel {id}` ends it"
+    )
+}
+
+/// What was told of each stage.
+#[derive(Default)]
+struct Told(BTreeMap<StageName, (StageState, String)>);
+
+impl Told {
+    /// Tells what is new: each stage once when it begins and once when it ends.
+    fn tell(&mut self, swap: &Swap, screen: &mut Screen) {
+        if screen.is_json {
+            return;
+        }
+        for stage in &swap.stages {
+            if matches!(stage.state, StageState::Waiting | StageState::Cancelled) {
+                continue;
+            }
+            let line = words::stage_line(stage, now_ms());
+            let before = self.0.insert(stage.stage, (stage.state, line.clone()));
+            // Of one that runs only the beginning is told.
+            if before.is_none_or(|(state, _)| state != stage.state) {
+                screen.note(&line);
+            }
+        }
+    }
+}
+
+/// Until it has come out: at the switch, or, if that is asked for, at the end of the watch.
+async fn follow(
+    id: &str,
+    to_the_end: bool,
+    session: &Session,
+    screen: &mut Screen,
+    told: &mut Told,
+) -> Result<SwapDetail, ClientError> {
+    let is_over = |swap: &Swap| swap.ended_ms.is_some() || (swap.verdict.is_some() && !to_the_end);
+    let mut follow = Follow::new(session.clone());
+    let mut was_there = false;
+    loop {
+        let swap = match follow.next().await? {
+            Update::Change(change) => match change.what {
+                What::Swap(swap) if swap.id == id => *swap,
+                _ => continue,
+            },
+            // What happened before, or meanwhile, the list may not have any more.
+            Update::List(_) => match found(id, session).await {
+                Ok(detail) => detail.swap,
+                Err(ClientError::Unreachable { .. }) if was_there => continue,
+                Err(error) => return Err(error),
+            },
+            Update::Lost(why) => {
+                tell_connection(screen, Some(&why), false)?;
+                continue;
+            }
+            Update::Back => {
+                tell_connection(screen, None, false)?;
+                continue;
+            }
+            Update::Relist(_) => continue,
+        };
+        was_there = true;
+        told.tell(&swap, screen);
+        if is_over(&swap) {
+            return found(id, session).await;
+        }
+    }
+}
+
+/// What it found, how it came out, and how that ends the program.
+fn judge(detail: &SwapDetail, screen: &mut Screen) -> Result<Ending, ClientError> {
+    if screen.is_json {
+        screen.json(detail)?;
+    } else {
+        let reports = words::swap_reports(&detail.reports, &pen(screen, now_ms()));
+        let differs = detail.reports.iter().any(|report| !report.divergences.is_empty());
+        if differs {
+            screen.print(reports.trim_start_matches('\n'))?;
+        }
+        let verdict: Vec<String> = words::swap_verdict(detail).lines().map(escape).collect();
+        screen.print(&verdict.join("\n"))?;
+    }
+    Ok(match detail.swap.verdict {
+        Some(SwapVerdict::Switched) => Ending::Done,
+        Some(SwapVerdict::Refused) => Ending::Refused,
+        _ => Ending::Unwell,
+    })
+}

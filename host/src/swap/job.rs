@@ -1,0 +1,540 @@
+//! One swap or shadow, stage by stage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ::journal::{Divergence, SwapStep};
+use engine::id::Millis;
+use step::text::counted;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use super::jobs::{Job, Stop};
+use super::replay::{Case, Judged, NoJudge, judge};
+use super::report::{
+    Accept, Compared, Purpose, Reason, Refusal, Stage, StageReport, StageStatus, SwapReport, Terms, objection,
+};
+use super::shadow::{self, ShadowTally};
+use crate::registry::{Document, Entry, Outcome, Ready, RegistryError};
+use crate::runtime::{Candidate, HostError, Line, NotSwitched, Switch, Watched};
+use crate::sandbox::LoadError;
+
+/// How long a shadow waits, over its time, until something was compared.
+const FIRST_PASS: Duration = Duration::from_secs(10);
+/// How often what a shadow found is shown.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// A swap or a shadow that was taken. Clones watch the same one.
+#[derive(Clone, Debug)]
+pub struct SwapJob {
+    job: Arc<Job>,
+}
+
+impl SwapJob {
+    pub(crate) fn new(job: Arc<Job>) -> Self {
+        SwapJob { job }
+    }
+
+    /// As it stands.
+    pub fn report(&self) -> Arc<SwapReport> {
+        self.job.report.borrow().clone()
+    }
+
+    /// Waits until it has an outcome: it is in force, or will not be.
+    pub async fn decided(&self) -> Arc<SwapReport> {
+        self.until(|report| report.outcome.is_some()).await
+    }
+
+    /// Waits until nothing more comes: after the watch, where there is one.
+    pub async fn ended(&self) -> Arc<SwapReport> {
+        self.until(SwapReport::is_over).await
+    }
+
+    /// The reports as they change.
+    pub fn watch(&self) -> tokio::sync::watch::Receiver<Arc<SwapReport>> {
+        self.job.report.subscribe()
+    }
+
+    async fn until(&self, holds: impl Fn(&SwapReport) -> bool) -> Arc<SwapReport> {
+        let mut reports = self.job.report.subscribe();
+        // The sender lives as long as the job.
+        let found = reports.wait_for(|report| holds(report)).await.map(|report| report.clone());
+        found.unwrap_or_else(|_| self.report())
+    }
+}
+
+/// What a task is about.
+pub(crate) struct Task {
+    pub line: Line,
+    pub candidate: Candidate,
+    pub terms: Terms,
+    pub revision: u64,
+    pub id: String,
+    pub digest: String,
+    pub purpose: Purpose,
+}
+
+/// Why it ends before it has switched.
+enum End {
+    Refused(Refusal),
+    Failed(Stage, String),
+    Stopped(Stop),
+    /// There is nobody left to switch.
+    Host(HostError),
+}
+
+impl From<HostError> for End {
+    fn from(error: HostError) -> Self {
+        End::Host(error)
+    }
+}
+
+impl Task {
+    /// Starts it. Must be called inside a tokio runtime.
+    pub fn spawn(self, document: &Document, asked_ms: Millis) -> Arc<Job> {
+        let entry = |digest: &str| document.entry(digest).cloned().unwrap_or_else(|| unknown(digest));
+        let shadow_only = self.purpose == Purpose::Shadow;
+        let mut stages = vec![(Stage::Check, true), (Stage::Replay, self.terms.replay.is_some())];
+        stages.push((Stage::Shadow, shadow_only || self.terms.shadow.is_some()));
+        if !shadow_only {
+            stages.extend([(Stage::Switch, true), (Stage::Watch, self.terms.watch.is_some())]);
+        }
+        let stage = |(stage, wanted): (Stage, bool)| StageReport {
+            stage,
+            status: if wanted { StageStatus::Waiting } else { StageStatus::Skipped },
+            began_ms: None,
+            ended_ms: None,
+            until_ms: None,
+            text: String::new(),
+            compared: None,
+        };
+        let report = SwapReport {
+            revision: self.revision,
+            id: self.id.clone(),
+            terms: self.terms.clone(),
+            purpose: self.purpose,
+            candidate: entry(&self.digest),
+            active: entry(&document.active),
+            asked_ms,
+            ended_ms: None,
+            stages: stages.into_iter().map(stage).collect(),
+            outcome: None,
+            text: String::new(),
+            refusal: None,
+        };
+        let job = self.line.shared.jobs.begin(report);
+        tokio::spawn(Run { task: self, job: job.clone() }.run());
+        job
+    }
+}
+
+fn unknown(digest: &str) -> Entry {
+    let empty = String::new;
+    Entry {
+        digest: digest.into(),
+        name: empty(),
+        version: empty(),
+        contract: empty(),
+        size_bytes: 0,
+        loaded_at_ms: 0,
+        by: None,
+    }
+}
+
+struct Run {
+    task: Task,
+    job: Arc<Job>,
+}
+
+impl Run {
+    async fn run(self) {
+        let mut stop = self.job.stop.subscribe();
+        let stopped = async {
+            match stop.wait_for(Option::is_some).await.map(|stop| *stop) {
+                Ok(Some(why)) => why,
+                _ => std::future::pending().await,
+            }
+        };
+        let judged = tokio::select! {
+            biased;
+            why = stopped => Err(End::Stopped(why)),
+            judged = self.judge() => judged,
+        };
+        let ended = match judged {
+            Ok(Some(ready)) => self.switch(ready).await,
+            Ok(None) => self.end(Outcome::Shadowed, "it was asked for as long as was wished").await,
+            Err(end) => self.give_up(end).await,
+        };
+        if ended.is_err() {
+            self.update(|report| {
+                report.outcome.get_or_insert(Outcome::Interrupted);
+                report.text = "the host ended before it did".into();
+            });
+        }
+        // What is not dropped now is dropped later.
+        let _ = self.task.line.collect().await;
+    }
+
+    /// All that can refuse it; `None` when there is nothing to switch to.
+    async fn judge(&self) -> Result<Option<Ready>, End> {
+        let ready = self.check().await?;
+        self.replay(&ready).await?;
+        self.shadow(&ready).await?;
+        Ok((self.task.purpose != Purpose::Shadow).then_some(ready))
+    }
+
+    async fn check(&self) -> Result<Ready, End> {
+        self.begins(Stage::Check, None).await?;
+        let loaded = match &self.task.candidate {
+            Candidate::Digest(digest) => self.task.line.ready(digest.clone()).await,
+            Candidate::Component(bytes) => self.task.line.add(bytes.clone(), Some(self.task.id.clone())).await,
+            Candidate::Ready(decider) => Ok(Ready::of(decider.clone())),
+        };
+        let ready = loaded.map_err(|error| match error {
+            HostError::Decider(error) => match *error {
+                RegistryError::Load(error) => {
+                    let reason =
+                        if matches!(error, LoadError::Contract { .. }) { Reason::Contract } else { Reason::Component };
+                    let text = format!("not a decider ({}): {error}", error.class());
+                    End::Refused(Refusal { stage: Stage::Check, reason, text, accept: Vec::new() })
+                }
+                other => End::Failed(Stage::Check, other.to_string()),
+            },
+            ended @ HostError::Ended(_) => End::Host(ended),
+            other => End::Failed(Stage::Check, other.to_string()),
+        })?;
+        let entry = ready.entry.clone();
+        let text = format!("{}, contract {}, {}", entry.title(), entry.contract, counted(entry.size_bytes, "byte"));
+        self.update(|report| report.candidate = entry);
+        self.passes(Stage::Check, SwapStep::Checked, &text, None).await?;
+        Ok(ready)
+    }
+
+    async fn replay(&self, ready: &Ready) -> Result<(), End> {
+        let Some(window) = self.task.terms.replay else { return Ok(()) };
+        let began_ms = self.begins(Stage::Replay, None).await?;
+        let active = self.task.line.within(|runtime| Ok(runtime.parts.decider.clone())).await?;
+        // Dropped with this future, so that nobody goes on reading for nobody.
+        let stop = Off(Arc::default());
+        let case = Case {
+            past: self.task.line.past(),
+            active: active.beside().unwrap_or(active),
+            candidate: ready.decider.beside().unwrap_or_else(|| ready.decider.clone()),
+            since_ms: began_ms.saturating_sub(u64::try_from(window.as_millis()).unwrap_or(u64::MAX)),
+            stop: stop.0.clone(),
+            runtime: tokio::runtime::Handle::current(),
+        };
+        let judged = tokio::task::spawn_blocking(move || judge(&case)).await;
+        let judged = judged.unwrap_or_else(|gone| Err(NoJudge(format!("the replay ended without a result: {gone}"))));
+        let Judged { compared, reproduced, note } = match judged {
+            Ok(judged) => judged,
+            Err(NoJudge(why)) => return self.no_judge(&why).await,
+        };
+        let mut text = summary(&compared);
+        text.push_str(&format!("; the decider in force reproduced {reproduced} of its own"));
+        if !note.is_empty() {
+            text = format!("{text}; {note}");
+        }
+        self.found(Stage::Replay, SwapStep::Replayed, &text, compared).await
+    }
+
+    /// History cannot judge anybody.
+    async fn no_judge(&self, why: &str) -> Result<(), End> {
+        let text = format!("history cannot judge it: {why}");
+        let accepted = [Accept::History, Accept::All];
+        if self.task.terms.accept.iter().any(|accept| accepted.contains(accept)) {
+            return self.passes(Stage::Replay, SwapStep::Replayed, &format!("{text}; accepted"), None).await;
+        }
+        let accept = vec![Accept::History];
+        Err(End::Refused(Refusal { stage: Stage::Replay, reason: Reason::History, text, accept }))
+    }
+
+    async fn shadow(&self, ready: &Ready) -> Result<(), End> {
+        let until = match (self.task.purpose, self.task.terms.shadow) {
+            (_, Some(time)) => Some(time),
+            (Purpose::Shadow, None) => None,
+            (_, None) => return Ok(()),
+        };
+        let began_ms = self.begins(Stage::Shadow, until).await?;
+        // On a thread of its own: what it is asked last must not delay the first pass that it decides.
+        let beside = ready.decider.beside().unwrap_or_else(|| ready.decider.clone());
+        let (feed, mut tally) = shadow::start(self.task.revision, beside);
+        if !self.task.line.within(|runtime| runtime.begin_shadow(feed)).await? {
+            let newest = self.task.line.within(|runtime| Ok(runtime.swaps.document.revision)).await?;
+            return Err(End::Stopped(Stop::Superseded(newest)));
+        }
+        let end = until.map(|time| Instant::now() + time);
+        loop {
+            let next = Instant::now() + SHOWN_EVERY;
+            if end.is_some_and(|end| end <= next) {
+                break;
+            }
+            tokio::time::sleep_until(next).await;
+            let compared = self.named(tally.compared()).await?;
+            self.update(|report| {
+                if let Some(stage) = report.stage_mut(Stage::Shadow) {
+                    stage.text = summary(&compared);
+                    stage.compared = Some(compared);
+                }
+            });
+        }
+        if let Some(end) = end {
+            tokio::time::sleep_until(end).await;
+        }
+        // A fleet without a shape has no passes.
+        let seen = timeout(FIRST_PASS, tally.first()).await.is_ok();
+        let revision = self.task.revision;
+        self.task
+            .line
+            .within(move |runtime| {
+                runtime.swaps.call_off(revision);
+                Ok(())
+            })
+            .await?;
+        let compared = self.settled(&tally).await?;
+        let mut text = summary(&compared);
+        if !seen {
+            text = format!("there was no pass since {}", step::text::time_of_day(began_ms));
+        }
+        self.found(Stage::Shadow, SwapStep::Shadowed, &text, compared).await
+    }
+
+    async fn settled(&self, tally: &ShadowTally) -> Result<Compared, HostError> {
+        self.named(tally.compared()).await
+    }
+
+    /// With the names of the slots.
+    async fn named(&self, mut compared: Compared) -> Result<Compared, HostError> {
+        if compared.divergences.is_empty() {
+            return Ok(compared);
+        }
+        self.task
+            .line
+            .within(move |runtime| {
+                let slots = &runtime.parts.driver.state().slots;
+                for one in &mut compared.divergences {
+                    let slot = one.first.node.and_then(|node| slots.get(node as usize));
+                    one.first.name = slot.map(|slot| slot.name.clone());
+                }
+                Ok(compared)
+            })
+            .await
+    }
+
+    async fn switch(&self, ready: Ready) -> Result<(), HostError> {
+        if let Err(ended) = self.begins(Stage::Switch, None).await {
+            return self.give_up(ended).await;
+        }
+        let Terms { watch, watch_failed, .. } = self.task.terms;
+        let (watched, outcome) = oneshot::channel();
+        let by = Some(self.task.id.clone());
+        let text = match self.task.purpose {
+            Purpose::Rollback => "a rollback".to_owned(),
+            _ => "nothing spoke against it that was not accepted".to_owned(),
+        };
+        let switch = Switch {
+            revision: self.task.revision,
+            ready,
+            watch_ms: watch.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).filter(|ms| *ms > 0),
+            limit: watch_failed,
+            by,
+            text,
+            watched: Some(watched),
+        };
+        let switched = match self.task.line.switch(switch).await? {
+            Ok(switched) => switched,
+            Err(NotSwitched::Ended) => return Err(HostError::Ended("it is being shut down".into())),
+            Err(NotSwitched::Superseded(newer)) => return self.give_up(End::Stopped(Stop::Superseded(newer))).await,
+            Err(NotSwitched::Pinned(pinned)) => {
+                let text = format!("{} is pinned", step::text::short(&pinned));
+                let refusal = Refusal { stage: Stage::Switch, reason: Reason::Pinned, text, accept: Vec::new() };
+                return self.give_up(End::Refused(refusal)).await;
+            }
+        };
+        self.update(|report| {
+            if let Some(stage) = report.stage_mut(Stage::Switch) {
+                (stage.status, stage.ended_ms) = (StageStatus::Passed, Some(switched.at_ms));
+                stage.text = "in force".into();
+            }
+            report.text = "in force".into();
+            match switched.until_ms {
+                None => (report.outcome, report.ended_ms) = (Some(Outcome::Switched), Some(switched.at_ms)),
+                Some(until_ms) => {
+                    report.outcome = Some(Outcome::Watching).inspect(|_| {
+                        report.text = format!("in force, watched until {}", step::text::time_of_day(until_ms));
+                    })
+                }
+            }
+            if let Some(stage) = report.stage_mut(Stage::Watch)
+                && stage.status == StageStatus::Waiting
+            {
+                match switched.until_ms {
+                    Some(until_ms) => {
+                        (stage.status, stage.began_ms) = (StageStatus::Running, Some(switched.at_ms));
+                        stage.until_ms = Some(until_ms);
+                    }
+                    None => stage.status = StageStatus::Skipped,
+                }
+            }
+        });
+        if switched.until_ms.is_some() {
+            let outcome = outcome.await.map_err(|_| HostError::Ended("it ended while it watched".into()))?;
+            self.watched(outcome);
+        }
+        Ok(())
+    }
+
+    fn watched(&self, how: Watched) {
+        let (status, outcome, at_ms, text) = match how {
+            Watched::Kept(at_ms) => (
+                StageStatus::Passed,
+                Outcome::Switched,
+                at_ms,
+                "watched to the end; nothing spoke against it".to_owned(),
+            ),
+            Watched::Replaced(at_ms) => {
+                (StageStatus::Cancelled, Outcome::Switched, at_ms, "another decider was put in force".to_owned())
+            }
+            Watched::RolledBack(at_ms, why) => (StageStatus::Failed, Outcome::RolledBack, at_ms, why),
+        };
+        self.update(|report| {
+            if let Some(stage) = report.stage_mut(Stage::Watch) {
+                (stage.status, stage.ended_ms, stage.text) = (status, Some(at_ms), text.clone());
+            }
+            (report.outcome, report.ended_ms, report.text) = (Some(outcome), Some(at_ms), text);
+        });
+    }
+
+    /// What was compared in a stage, and whether that refuses it.
+    async fn found(&self, stage: Stage, step: SwapStep, text: &str, compared: Compared) -> Result<(), End> {
+        let refusal =
+            objection(stage, &compared, &self.task.terms.accept).filter(|_| self.task.purpose == Purpose::Swap);
+        match refusal {
+            None => self.passes(stage, step, text, Some(compared)).await,
+            Some(refusal) => {
+                self.record(step, text, compared.divergences.clone()).await?;
+                self.update(|report| {
+                    if let Some(stage) = report.stage_mut(stage) {
+                        (stage.text, stage.compared) = (text.into(), Some(compared));
+                    }
+                });
+                Err(End::Refused(refusal))
+            }
+        }
+    }
+
+    async fn begins(&self, stage: Stage, time: Option<Duration>) -> Result<Millis, End> {
+        let now = self.task.line.within(|runtime| Ok(runtime.now_ms())).await?;
+        self.update(|report| {
+            report.text = format!("{} goes on", stage.label());
+            if let Some(stage) = report.stage_mut(stage) {
+                (stage.status, stage.began_ms) = (StageStatus::Running, Some(now));
+                stage.until_ms =
+                    time.map(|time| now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+            }
+        });
+        Ok(now)
+    }
+
+    async fn passes(&self, stage: Stage, step: SwapStep, text: &str, compared: Option<Compared>) -> Result<(), End> {
+        let divergences = compared.as_ref().map(|compared| compared.divergences.clone()).unwrap_or_default();
+        let now = self.record(step, text, divergences).await?;
+        self.update(|report| {
+            if let Some(stage) = report.stage_mut(stage) {
+                (stage.status, stage.ended_ms, stage.text) = (StageStatus::Passed, Some(now), text.into());
+                stage.compared = compared;
+            }
+        });
+        Ok(())
+    }
+
+    async fn record(&self, step: SwapStep, text: &str, divergences: Vec<Divergence>) -> Result<Millis, HostError> {
+        let (revision, digest, text) = (self.task.revision, self.task.digest.clone(), text.to_owned());
+        let record = self.task.line.within(move |runtime| {
+            runtime.record_stage(revision, step, &digest, &text, divergences)?;
+            Ok(runtime.now_ms())
+        });
+        record.await
+    }
+
+    async fn give_up(&self, end: End) -> Result<(), HostError> {
+        let (outcome, text) = match &end {
+            End::Host(HostError::Ended(why)) => return Err(HostError::Ended(why.clone())),
+            End::Host(error) => (Outcome::Failed, error.to_string()),
+            End::Failed(_, why) => (Outcome::Failed, why.clone()),
+            End::Refused(refusal) => (Outcome::Refused, format!("{}: {}", refusal.stage.label(), refusal.text)),
+            End::Stopped(Stop::Superseded(newer)) => (Outcome::Superseded, format!("superseded by revision {newer}")),
+            // That is how a shadow ends.
+            End::Stopped(Stop::Cancelled) if self.task.purpose == Purpose::Shadow => {
+                (Outcome::Shadowed, "it was stopped".to_owned())
+            }
+            End::Stopped(Stop::Cancelled) => (Outcome::Cancelled, "it was called off".to_owned()),
+        };
+        let (stage, status) = match &end {
+            End::Refused(refusal) => (Some(refusal.stage), StageStatus::Refused),
+            End::Failed(stage, _) => (Some(*stage), StageStatus::Failed),
+            _ => (None, StageStatus::Cancelled),
+        };
+        let refusal = if let End::Refused(refusal) = end { Some(refusal) } else { None };
+        self.update(|report| {
+            for one in &mut report.stages {
+                if Some(one.stage) == stage {
+                    one.status = status;
+                    if one.text.is_empty() {
+                        one.text.clone_from(&text);
+                    }
+                } else if one.status == StageStatus::Running || one.status == StageStatus::Waiting {
+                    one.status = StageStatus::Cancelled;
+                }
+            }
+            report.refusal = refusal;
+        });
+        self.end(outcome, &text).await
+    }
+
+    async fn end(&self, outcome: Outcome, text: &str) -> Result<(), HostError> {
+        let (revision, words) = (self.task.revision, text.to_owned());
+        let now = self.task.line.within(move |runtime| runtime.end_wish(revision, outcome, &words)).await?;
+        self.update(|report| {
+            for stage in report.stages.iter_mut().filter(|stage| stage.began_ms.is_some()) {
+                stage.ended_ms.get_or_insert(now);
+            }
+            (report.outcome, report.ended_ms, report.text) = (Some(outcome), Some(now), text.into());
+        });
+        Ok(())
+    }
+
+    fn update(&self, update: impl FnOnce(&mut SwapReport)) {
+        self.job.report.send_modify(|report| update(Arc::make_mut(report)));
+        self.task.line.shared.jobs.tell();
+    }
+}
+
+/// Says stop when it is dropped.
+struct Off(Arc<AtomicBool>);
+
+impl Drop for Off {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was compared, in a line.
+fn summary(compared: &Compared) -> String {
+    let passes = if compared.passes == 1 { "1 pass".into() } else { format!("{} passes", compared.passes) };
+    let mut text = match compared.passes - compared.equal {
+        0 => format!("{passes} compared, all equal"),
+        differ => format!("{passes} compared, {differ} differ"),
+    };
+    for (count, what) in [
+        (compared.failed, "failed by it"),
+        (compared.skipped, "skipped because it was busy"),
+        (compared.not_judged, "failed by both"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text
+}
