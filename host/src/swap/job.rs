@@ -289,7 +289,13 @@ impl Run {
         Ok(now)
     }
 
-    pub(super) async fn passes(&self, stage: Stage, step: SwapStep, text: &str, compared: Option<Compared>) -> Result<(), End> {
+    pub(super) async fn passes(
+        &self,
+        stage: Stage,
+        step: SwapStep,
+        text: &str,
+        compared: Option<Compared>,
+    ) -> Result<(), End> {
         let divergences = compared.as_ref().map(|compared| compared.divergences.clone()).unwrap_or_default();
         let now = self.record(step, text, divergences).await?;
         self.update(|report| {
