@@ -178,8 +178,12 @@ impl Tally {
             first: kind.first.clone(),
         };
         let mut divergences: Vec<Divergence> = self.kinds.iter().map(one).collect();
-        let weight = |one: &Divergence| !matches!(one.direction, Direction::MoreDestroys | Direction::MoreFailures);
-        divergences.sort_by(|a, b| weight(a).cmp(&weight(b)).then(b.decisions.cmp(&a.decisions)));
+        let place = |one: &Divergence| match one.direction {
+            Direction::MoreDestroys => 0,
+            Direction::MoreFailures => 1,
+            _ => 2,
+        };
+        divergences.sort_by(|a, b| place(a).cmp(&place(b)).then(b.decisions.cmp(&a.decisions)));
         Compared {
             passes: self.passes,
             equal: self.equal,
