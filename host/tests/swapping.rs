@@ -65,7 +65,8 @@ async fn thousands_of_swaps_leave_no_trace() {
     }
     host.update_shape(shape(1, 12, "a")).await.unwrap();
     host.wait_converged().await.unwrap();
-    let attempts = |host: &HostHandle| -> Vec<Option<u64>> { host.view().nodes.iter().map(|node| node.attempt).collect() };
+    let attempts =
+        |host: &HostHandle| -> Vec<Option<u64>> { host.view().nodes.iter().map(|node| node.attempt).collect() };
 
     // At rest: not one node is touched, however often.
     let before = attempts(&host);
@@ -81,7 +82,11 @@ async fn thousands_of_swaps_leave_no_trace() {
         tokio::spawn(async move {
             for generation in 2.. {
                 let command = if generation % 7 == 0 { "b" } else { "a" };
-                if host.update_shape(shape(generation, 10 + u32::try_from(generation % 5).unwrap(), command)).await.is_err() {
+                if host
+                    .update_shape(shape(generation, 10 + u32::try_from(generation % 5).unwrap(), command))
+                    .await
+                    .is_err()
+                {
                     return;
                 }
                 if let Some(lease) = fake.lease_of(&format!("web-{}", generation % 8)) {
@@ -95,7 +100,11 @@ async fn thousands_of_swaps_leave_no_trace() {
     for round in 0..swaps {
         let digest = &digests[usize::try_from(round % 2).unwrap()];
         let terms = match round % 50 {
-            7 => Terms { shadow: Some(Duration::ZERO), accept: vec![homeostat::swap::Accept::Destroys], ..Terms::default() },
+            7 => Terms {
+                shadow: Some(Duration::ZERO),
+                accept: vec![homeostat::swap::Accept::Destroys],
+                ..Terms::default()
+            },
             9 => Terms { watch: Some(Duration::from_secs(60)), ..Terms::default() },
             _ => Terms::default(),
         };
@@ -113,7 +122,10 @@ async fn thousands_of_swaps_leave_no_trace() {
     // What is still being dropped by other threads is given a moment.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let (memory_now, threads_now) = (of_process("VmRSS"), of_process("Threads"));
-    println!("{swaps} swaps under load: slowest {slowest:?}; {} passes; RSS {memory} -> {memory_now} kB; threads {threads} -> {threads_now}", stats.passes);
+    println!(
+        "{swaps} swaps under load: slowest {slowest:?}; {} passes; RSS {memory} -> {memory_now} kB; threads {threads} -> {threads_now}",
+        stats.passes
+    );
     assert!(threads_now <= threads + 4, "threads: {threads} -> {threads_now}");
     // The log of the fake backend grows with the load; a leak of code would be 60 kB for each swap.
     let most = memory + 24 * 1_024 + swaps * 12;

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::snapshots::Random;
 
+/// Runs a case; what it says is what the case has shown. It panics when something is wrong.
+pub type Run<'a> = Box<dyn Fn(&[u8]) -> String + 'a>;
+
 /// What is fuzzed.
 pub struct Target<'a> {
     /// The name of its folder in `corpus`.
@@ -16,8 +19,8 @@ pub struct Target<'a> {
     pub seeds: Vec<Vec<u8>>,
     /// Changes a case; another one is given to take from.
     pub change: fn(&mut Random, &mut Vec<u8>, &[u8]),
-    /// Runs a case; what it says is what the case has shown. It panics when something is wrong.
-    pub run: Box<dyn Fn(&[u8]) -> String + 'a>,
+    /// Runs a case.
+    pub run: Run<'a>,
     /// How long one case may take.
     pub patience: Duration,
     /// The longest case.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use decider::{Intent, OperationKind, Stage, Verb};
+use decider::{Intent, OperationKind, Snapshot, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Driver;
@@ -212,6 +212,20 @@ impl Driver {
         let everything = effect == Effect::CleanUp && self.mutated(Mutation::GuardHoldsCleanUps);
         let effect = if everything { Effect::Destroy } else { effect };
         self.state.pauses.iter().find(|pause| pause.holds(group, effect))
+    }
+
+    /// The decider lets a node wait for a person: because of a pause, or because its facts contradict each other.
+    pub(crate) fn await_person(&mut self, asked: &Snapshot, node: NodeId, earlier: Option<Held>, reported: bool) {
+        if let Some(held) = self.paused_for(node) {
+            return self.hold_back(node, earlier, held);
+        }
+        let Some(slot) = self.state.slot(node) else { return };
+        // What was paused when the decider was asked, and is not any more, is decided again by the next pass.
+        let paused = asked.groups.iter().any(|group| group.pauses != 0 && group.name == slot.group);
+        if !reported && !paused {
+            let (node, facts) = (slot.name.clone(), slot.facts_text());
+            self.notice(Notice::Inconsistent { node, facts });
+        }
     }
 
     /// What makes a node wait for a person that its facts do not: a pause, of which the decider knows.

@@ -139,6 +139,7 @@ fn node(name: &str) -> NodeView {
         group: "front".into(),
         index: 0,
         desired: true,
+        surge: false,
         attempt: Some(1),
         stage: "new",
         deleting: false,

@@ -14,6 +14,7 @@ use super::{ExitCode, Failure, InputError, LimitArgs, Terminal};
 use crate::sandbox::{Limits, LoadError, LoadedDecider, Sandbox};
 
 /// What can be done with a decider.
+#[allow(clippy::large_enum_variant)] // One is read for each start of the program.
 #[derive(Debug, Subcommand)]
 pub enum DeciderVerb {
     /// Show what a decider is: digest, name, version, contract, imports, exports, rules
