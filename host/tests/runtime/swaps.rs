@@ -292,6 +292,7 @@ async fn a_newer_wish_takes_the_place_of_one_that_has_not_switched() {
     assert!(host.call_off(None, &id).await.unwrap().is_err());
     let shadow = Wish { shadow_only: true, ..wish(odd("shadow", Fault::Idle), Terms::default()) };
     let shadow = host.swap(shadow).await.unwrap().job.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
     host.update_shape(shape(2, &[("web", 5, "a")])).await.unwrap();
     converged(&host, 30).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
