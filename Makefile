@@ -44,10 +44,12 @@ browser: ## the browser that the tests of the dashboard drive, where it is missi
 
 test: setup browser ## all tests
 	$(CARGO) test --release --locked --no-fail-fast
+	$(CARGO) test --release --locked --no-fail-fast -p traces --features otlp
 
 check: setup ## format, lints, documentation, licences
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked -p traces --features otlp --all-targets -- -D warnings
 	$(DOC)
 	$(CARGO) test --release --locked --test licences --test tidy --test surface -- --include-ignored
 	@if command -v cargo-deny >/dev/null 2>&1; then \

@@ -19,8 +19,8 @@ fn build() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
 
-    let mut common = Vec::new();
-    walk(&root.join("wit"), "wit", &mut common)?;
+    let mut common: Files = Vec::new();
+    common.push((root.join("wit/decider.wit"), "wit/decider.wit".into()));
     for file in ["rules.txt", "failures.txt"] {
         common.push((root.join("examples/policy-tests").join(file), format!("tests/{file}")));
     }

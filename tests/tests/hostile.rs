@@ -110,6 +110,13 @@ fn callable_imports_are_refused_by_name() {
     let LoadError::Imports { imports } = refused(guests::IMPORTS_FILES) else { panic!("refused for another reason") };
     assert!(imports.contains(&"read".to_string()), "{imports:?}");
     assert!(imports.contains(&"wasi:filesystem/preopens@0.2.0 get-directories".to_string()), "{imports:?}");
+    for (component, import) in [
+        (guests::IMPORTS_RANDOM, "wasi:random/random@0.2.0 get-random-bytes"),
+        (guests::IMPORTS_OWN, "homeostat:decider/policy@1.0.0 describe"),
+    ] {
+        let LoadError::Imports { imports } = refused(component) else { panic!("refused for another reason") };
+        assert!(imports.contains(&import.to_string()), "{imports:?}");
+    }
 }
 
 #[test]
@@ -158,12 +165,9 @@ fn what_needs_too_much_from_the_start_is_refused() {
     assert_eq!(error.class(), "resources", "{error}");
     assert!(error.to_string().starts_with("it needs more than the limits allow: memory"), "{error}");
     assert!(error.to_string().contains("limit of 0x10000000 bytes"), "{error}");
-    for limits in
-        [Limits { table_elements: 0, ..Limits::default() }, Limits { memory_bytes: 64 << 10, ..Limits::default() }]
-    {
-        let error = Sandbox::new(limits).unwrap().load(guests::GROWS_TABLE).unwrap_err();
-        assert_eq!(error.class(), "resources", "{error}");
-    }
+    let small = Limits { memory_bytes: 64 << 10, ..Limits::default() };
+    let error = Sandbox::new(small).unwrap().load(guests::GROWS_TABLE).unwrap_err();
+    assert_eq!(error.class(), "resources", "{error}");
 }
 
 #[test]
@@ -185,6 +189,28 @@ fn what_fails_before_it_answers_is_refused() {
     assert_eq!(fails(guests::DIVIDES_BY_ZERO), ("trial", "trap"));
     assert_eq!(fails(guests::WRITES_OUTSIDE), ("trial", "memory-out-of-bounds"));
     assert_eq!(fails(guests::MILLION_DECISIONS), ("trial", "answer-too-large"));
+    assert_eq!(fails(guests::START_TRAPS), ("describe", "panicked"));
+    assert_eq!(fails(guests::START_OVERRUNS), ("describe", "memory-out-of-bounds"));
+    assert_eq!(fails(guests::DESCRIBE_AMPLIFIES), ("describe", "answer-too-large"));
+    assert_eq!(fails(guests::POST_RETURN_SPINS), ("describe", "out-of-fuel"));
+    assert_eq!(fails(guests::POST_RETURN_TRAPS), ("trial", "panicked"));
+    assert_eq!(fails(guests::REALLOC_MISALIGNED), ("trial", "malformed-answer"));
+    assert_eq!(fails(guests::REALLOC_SPINS), ("trial", "out-of-fuel"));
+    assert_eq!(fails(guests::REALLOC_GROWS), ("trial", "out-of-memory"));
+    assert_eq!(fails(guests::LIST_WITHOUT_END), ("trial", "malformed-answer"));
+    assert_eq!(fails(guests::ANSWER_OUTSIDE), ("trial", "malformed-answer"));
+}
+
+#[test]
+fn an_allocator_that_overlaps_harms_only_its_own_guest() {
+    let overlaps = load(guests::REALLOC_OVERLAPS);
+    assert_eq!(overlaps.reconcile(&fleet(50)), Ok(Plan::default()));
+}
+
+#[test]
+fn numbers_that_are_none_have_the_same_bits_everywhere() {
+    let plan = load(guests::NAN_GAMES).reconcile(&fleet(1)).unwrap();
+    assert_eq!(plan.wake_at_ms, 0x7ff8_0000_0000_0000);
 }
 
 #[test]
@@ -204,8 +230,58 @@ fn a_description_is_bounded_and_printable() {
 fn limits_that_cannot_work_are_refused() {
     let too_deep = Limits { native_stack_bytes: 64 << 20, ..Limits::default() };
     let too_wide = Limits { memory_bytes: 1 << 40, ..Limits::default() };
-    for limits in [too_deep, too_wide] {
-        assert_eq!(Sandbox::new(limits).unwrap_err().class(), "setup");
+    for (limits, message) in [
+        (too_deep, "the limit native-stack-bytes: 67108864 is not between 65536 and 1048576 bytes"),
+        (too_wide, "the limit memory-bytes: 1099511627776 is not between 65536 and 4294967296 bytes"),
+    ] {
+        let error = Sandbox::new(limits).unwrap_err();
+        assert_eq!((error.class(), error.to_string().as_str()), ("limits", message));
+    }
+}
+
+#[test]
+fn every_limit_is_set_by_its_name_and_has_a_range() {
+    let written = serde_json::to_value(Limits::default()).unwrap();
+    let names: Vec<&String> = written.as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), Limits::ALL.len());
+    for limit in Limits::ALL {
+        assert_eq!(written[limit.name], limit.of(&Limits::default()), "{limit:?}");
+        for (value, works) in [(limit.least, true), (limit.most, true), (limit.least.wrapping_sub(1), false)] {
+            let mut limits = Limits::default();
+            let set = limits.set(limit.name, &value.to_string());
+            // Where 0 is the least, what lies below it is the largest number.
+            let works = works || (limit.least..=limit.most).contains(&value);
+            assert_eq!(set.is_ok(), works, "{limit:?} {value}");
+            assert_eq!(limit.of(&limits), if works { value } else { limit.of(&Limits::default()) }, "{limit:?}");
+        }
+    }
+    let mut limits = Limits::default();
+    limits.set("memory-bytes", "33_554_432").unwrap();
+    assert_eq!(limits, Limits { memory_bytes: 32 << 20, ..Limits::default() });
+    for (name, value, message) in [
+        ("memory", "1", "\"memory\" is no limit; the limits are component-bytes, fuel-base"),
+        ("tables", "many", "tables: \"many\" is not a whole number"),
+        ("tables", "-1", "tables: \"-1\" is not a whole number"),
+        ("tables", "0", "tables: 0 is not between 1 and 100 tables"),
+    ] {
+        let error = limits.set(name, value).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+/// Both ends of every range are limits that a sandbox works with.
+#[test]
+fn limits_at_the_ends_of_their_ranges_make_a_sandbox() {
+    for limit in Limits::ALL {
+        for value in [limit.least, limit.most] {
+            let mut limits = Limits::default();
+            limits.set(limit.name, &value.to_string()).unwrap();
+            let sandbox = Sandbox::new(limits).unwrap_or_else(|error| panic!("{limit:?} {value}: {error}"));
+            // It may be too little for a decider; then that has a name.
+            let decided = sandbox.built_in().map(|decider| decider.reconcile(&fleet(3)).is_ok());
+            let works = matches!(decided, Ok(true));
+            assert!(works || value == limit.least, "{limit:?} {value}: {decided:?}");
+        }
     }
 }
 
@@ -331,6 +407,18 @@ fn a_guest_that_counts_its_calls_counts_one_for_ever() {
     for call in 0..1_000 {
         let plan = counts.reconcile(&fleet(call % 3)).unwrap();
         assert_eq!(plan.wake_at_ms, 1 | 1 << 16 | 1 << 32, "call {call}");
+    }
+}
+
+#[test]
+fn a_guest_that_counts_in_globals_tables_and_segments_counts_one_for_ever() {
+    let sandbox = sandbox();
+    let counts = sandbox.load(guests::COUNTS_ELSEWHERE).unwrap();
+    let built_in = sandbox.built_in().unwrap();
+    for call in 0..500 {
+        assert_eq!(counts.reconcile(&fleet(call % 3)).unwrap().wake_at_ms, 0x01_01_01_01_01, "call {call}");
+        // Somebody else in the same slots of the pool.
+        built_in.reconcile(&fleet(call % 7)).unwrap();
     }
 }
 

@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("inspect", &["api", "decider", "engine", "journal", "step", "store"]),
     ("scenario", &["decider", "engine"]),
     ("step", &["decider", "engine", "journal"]),
+    ("traces", &["engine"]),
     (
         "homeostat",
         &[
@@ -42,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sim",
             "step",
             "store",
+            "traces",
         ],
     ),
     ("hostile-guests", &["decider", "decider-guest"]),

@@ -1,7 +1,7 @@
 // The contract in the hand of an AssemblyScript author: one node at a time, with names instead of codes. `wit/decider.wit` says
 // what they mean. The compiler knows no components: this file reads and writes the canonical ABI itself. Nothing here decides.
 
-export const CONTRACT = "1.0.0";
+export const CONTRACT = "1.1.0";
 export const NO_INDEX: u32 = u32.MAX_VALUE;
 
 export const enum Stage { Vacant, New, LeaseRequested, LeaseCreated, EndpointKnown, BootstrapRunning, Joined, HandedOff, Dormant, Failed, Destroyed }
@@ -12,7 +12,7 @@ export const enum Verb {
   Hold, Insert, Reap, Restart, BeginDelete, MarkDestroyed, ConvergenceObserved, CreateLease, LookupEndpoint, StartBootstrap,
   CancelBootstrap, DestroyLease,
 }
-export const enum Ends { NotAHold, Instant, Result, Observation, Steady, Person }
+export const enum Ends { NotAHold, Instant, Result, Observation, Steady, Person, Budget, Circuit }
 
 /** The snapshot as it lies in memory: a list is its address and its length. */
 @unmanaged
@@ -41,6 +41,8 @@ export class Snapshot {
   probeAt: usize; probeAtLength: usize;
   restartAt: usize; restartAtLength: usize;
   stageDeadline: usize; stageDeadlineLength: usize;
+  turn: usize; turnLength: usize;
+  marks: usize; marksLength: usize;
 }
 
 /** One row of the snapshot's table. The same object is moved from row to row: do not keep it. */
@@ -66,6 +68,8 @@ export class Node {
   get probeAt(): u64 { return load<u64>(this.snapshot.probeAt + this.at * 8); }
   get restartAt(): u64 { return load<u64>(this.snapshot.restartAt + this.at * 8); }
   get stageDeadline(): u64 { return load<u64>(this.snapshot.stageDeadline + this.at * 8); }
+  get turn(): u32 { return load<u32>(this.snapshot.turn + this.at * 4); }
+  get marks(): i32 { return load<u8>(this.snapshot.marks + this.at); }
 }
 
 /** What is decided for a node, and the number of the rule that it follows from. */

@@ -36,7 +36,7 @@ void exports_homeostat_decider_policy_reconcile(snapshot_t *snapshot, exports_ho
             .slot = in->slot.ptr[at],
             .stage = in->stage.ptr[at],
             .intent = in->intent.ptr[at],
-            .template = in->template.ptr[at],
+            .template = in->template_.ptr[at],
             .desired_template = in->desired_template.ptr[at],
             .live = in->live.ptr[at],
             .progress = in->progress.ptr[at],
@@ -48,6 +48,8 @@ void exports_homeostat_decider_policy_reconcile(snapshot_t *snapshot, exports_ho
             .probe_at = in->probe_at.ptr[at],
             .restart_at = in->restart_at.ptr[at],
             .stage_deadline = in->stage_deadline.ptr[at],
+            .turn = in->turn.ptr[at],
+            .marks = in->marks.ptr[at],
         };
         decision_t decision = decide(&node, snapshot);
         rule[at] = decision.rule;
@@ -59,8 +61,9 @@ void exports_homeostat_decider_policy_reconcile(snapshot_t *snapshot, exports_ho
     out->wake_at_ms = wake_at_ms;
     out->decisions.node = in->node;
     out->decisions.attempt = in->attempt;
-    out->decisions.rule = (decider_list_u8_t){rule, rows};
-    out->decisions.verb = (decider_list_u8_t){verb, rows};
-    out->decisions.hold = (decider_list_u8_t){ends, rows};
-    out->decisions.until = (decider_list_u64_t){until, rows};
+    out->decisions.rule.ptr = rule;
+    out->decisions.verb.ptr = verb;
+    out->decisions.hold.ptr = ends;
+    out->decisions.until.ptr = until;
+    out->decisions.rule.len = out->decisions.verb.len = out->decisions.hold.len = out->decisions.until.len = rows;
 }

@@ -6,7 +6,7 @@
 
 #include "bindings/decider.h"
 
-#define CONTRACT "1.0.0"
+#define CONTRACT "1.1.0"
 #define NO_INDEX UINT32_MAX
 
 typedef exports_homeostat_decider_policy_snapshot_t snapshot_t;
@@ -20,7 +20,7 @@ enum verb {
     HOLD, DO_INSERT, DO_REAP, DO_RESTART, DO_BEGIN_DELETE, DO_MARK_DESTROYED, DO_CONVERGENCE_OBSERVED,
     DO_CREATE_LEASE, DO_LOOKUP_ENDPOINT, DO_START_BOOTSTRAP, DO_CANCEL_BOOTSTRAP, DO_DESTROY_LEASE,
 };
-enum ends { NOT_A_HOLD, AN_INSTANT, A_RESULT, AN_OBSERVATION, A_CHANGE, A_PERSON };
+enum ends { NOT_A_HOLD, AN_INSTANT, A_RESULT, AN_OBSERVATION, A_CHANGE, A_PERSON, A_BUDGET, A_CIRCUIT };
 
 // One row of the snapshot's table. Codes are as on the wire: a newer host may send codes that are not listed above.
 typedef struct {
@@ -32,6 +32,8 @@ typedef struct {
     uint8_t live, progress, pending, ambiguous;
     uint32_t failures;
     uint64_t pending_deadline, next_effect_at, probe_at, restart_at, stage_deadline;
+    uint32_t turn;
+    uint8_t marks;
 } node_t;
 
 // What is decided for a node, and the number of the rule that it follows from.

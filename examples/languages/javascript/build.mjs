@@ -1,4 +1,4 @@
-// node build.mjs [OUT.wasm]: makes a component of decider.js. It imports nothing: the engine's clock, randomness, console
+// node build.mjs [OUT.wasm] (see build.sh): makes a component of decider.js. It imports nothing: the engine's clock, randomness, console
 // and network are left out.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { componentize } from '@bytecodealliance/componentize-js';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = resolve(process.argv[2] ?? join(here, 'decider.wasm'));
+const out = resolve(process.argv[2] ?? join(here, 'ladder-javascript.wasm'));
 const { component, imports } = await componentize({
   sourcePath: join(here, 'decider.js'),
-  witPath: join(here, '../../../wit'),
+  witPath: join(here, 'wit/decider.wit'),
   worldName: 'decider',
   disableFeatures: ['random', 'clocks', 'stdio', 'http', 'fetch-event'],
 });

@@ -15,9 +15,10 @@ const VERBS = [
   'hold', 'insert', 'reap', 'restart', 'begin-delete', 'mark-destroyed', 'convergence-observed', 'create-lease',
   'lookup-endpoint', 'start-bootstrap', 'cancel-bootstrap', 'destroy-lease',
 ];
-const HOLDS = ['none', 'instant', 'result', 'observation', 'steady', 'person'];
+const HOLDS = ['none', 'instant', 'result', 'observation', 'steady', 'person', 'budget', 'circuit'];
 const NO_INDEX = 0xffffffff;
 const [LEASE, ENDPOINT, SESSION] = [1, 2, 4];
+const SURGE = 1;
 
 /**
  * One row of the snapshot's table. The same object is moved from row to row: do not keep it. What nearly every policy reads is
@@ -45,6 +46,8 @@ class Node {
   get probeAt() { return this.columns.probeAt[this.at]; }
   get restartAt() { return this.columns.restartAt[this.at]; }
   get stageDeadline() { return this.columns.stageDeadline[this.at]; }
+  get turn() { return this.columns.turn[this.at] === NO_INDEX ? null : this.columns.turn[this.at]; }
+  get surge() { return (this.columns.marks[this.at] & SURGE) !== 0; }
 }
 
 /** Do this. */
@@ -58,7 +61,7 @@ export function hold(rule, kind, until = 0n) {
 }
 
 /** What a component has to export, made from a name, a version, the rules, and a decision for one node. */
-export function decider({ name, version, contract = '1.0.0', rules, decide }) {
+export function decider({ name, version, contract = '1.1.0', rules, decide }) {
   const ids = Object.keys(rules);
   const indices = new Map(ids.map((id, index) => [id, index]));
   return {

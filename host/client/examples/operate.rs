@@ -50,6 +50,7 @@ fn main() -> std::process::ExitCode {
     let code = match client::verbs::run(&cli.verb, Waits::default(), &mut screen, &Alone) {
         Ok(Ending::Done) => 0,
         Ok(Ending::Unwell) => 1,
+        Ok(Ending::Refused) => 5,
         Ok(Ending::Differs) => 6,
         Ok(Ending::Interrupted) => 130,
         Err(error) if error.is_closed_pipe() => 0,

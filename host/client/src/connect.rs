@@ -9,12 +9,11 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::error::ClientError;
-use crate::place::{Place, TlsFiles};
+use crate::place::Place;
+use crate::tls;
 
 /// What a socket's address holds, the zero at its end included.
 const MAX_SOCKET_PATH: usize = 108;
@@ -36,8 +35,11 @@ pub(crate) async fn connect(place: &Place) -> Result<Box<dyn Wire>, ClientError>
                 Some(files) => {
                     let name = ServerName::try_from(host.clone())
                         .map_err(|_| ClientError::Usage(format!("--address: {host:?} is no name of a host")))?;
-                    let connector = TlsConnector::from(Arc::new(tls_config(files)?));
-                    Ok(Box::new(connector.connect(name, stream).await.map_err(refused)?))
+                    let connector = TlsConnector::from(Arc::new(tls::config(files)?));
+                    let secured = connector.connect(name, stream).await;
+                    Ok(Box::new(
+                        secured.map_err(|error| tls::refused(place, &error).unwrap_or_else(|| refused(error)))?,
+                    ))
                 }
             }
         }
@@ -54,37 +56,6 @@ async fn socket(path: &Path) -> io::Result<UnixStream> {
     };
     let folder = std::fs::File::open(folder)?;
     UnixStream::connect(Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)).await
-}
-
-fn tls_config(files: &TlsFiles) -> Result<ClientConfig, ClientError> {
-    let wrong =
-        |option: &str, file: &Path, why: String| ClientError::Usage(format!("{option}: {}: {why}", file.display()));
-    let certificates = |option: &str, file: &Path| -> Result<Vec<CertificateDer<'static>>, ClientError> {
-        let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let found = read.map_err(|error| wrong(option, file, error.to_string()))?;
-        match found.is_empty() {
-            true => Err(wrong(option, file, "it holds no certificate".into())),
-            false => Ok(found),
-        }
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates("--ca", &files.ca)? {
-        roots.add(certificate).map_err(|error| wrong("--ca", &files.ca, error.to_string()))?;
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Failed(format!("TLS: {error}")))?
-        .with_root_certificates(roots);
-    Ok(match &files.own {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let chain = certificates("--cert", certificate)?;
-            let own = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong("--key", key, error.to_string()))?;
-            builder
-                .with_client_auth_cert(chain, own)
-                .map_err(|error| wrong("--cert", certificate, error.to_string()))?
-        }
-    })
 }
 
 /// Why nobody answers, and what to do.

@@ -11,6 +11,7 @@ mod place;
 mod screen;
 mod session;
 mod sse;
+mod tls;
 pub mod verbs;
 pub mod words;
 

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::connect;
 use crate::error::ClientError;
 use crate::place::Place;
+use crate::tls;
 
 /// No answer is longer: a status of 10,000 nodes has a few million bytes.
 const MAX_ANSWER: usize = 256 << 20;
@@ -220,7 +221,14 @@ impl Session {
         let lost = |error: hyper::Error| {
             // A peer that hangs up says no more than that; one that speaks something else does.
             let foreign = error.is_parse();
-            let words = words_of(&error);
+            // Nothing is read before the server has taken our certificate.
+            if let Some(refused) = tls::refused(&self.place, &error) {
+                return Failed::Never(refused);
+            }
+            let mut words = words_of(&error);
+            if foreign && matches!(self.place, Place::Address { tls: None, .. }) {
+                words += "; where it has a certificate, it is asked with https:// and --ca";
+            }
             Failed::Sent(if foreign { self.foreign(words) } else { self.lost(words) })
         };
         let (mut sender, connection) =

@@ -57,7 +57,7 @@ fn judge_group(step: &Changed<'_>, at: u32, group: &GroupShape, begun: Begun, fo
     }
     let Some(most) = limits.max_failing else { return };
     // A retry changes nothing of what fails: it has no less failures, and is not ready.
-    let failing = count(step.after, at, |slot| fails(slot));
+    let failing = count(step.after, at, fails);
     if failing > most {
         if begun.replaced > 0 {
             broken(found, "B2", format!("a healthy node of {name} is replaced while {failing} fail"));

@@ -30,7 +30,7 @@ pub enum ComponentError {
 }
 
 /// Makes a component of a core module that exports the functions of the world `decider` in the canonical ABI, its `memory`, and
-/// `cabi_realloc`. A function goes by its full name, such as `homeostat:decider/policy@1.0.0#reconcile`, or, for languages in
+/// `cabi_realloc`. A function goes by its full name, such as `homeostat:decider/policy@1.1.0#reconcile`, or, for languages in
 /// which an export cannot be called so, by its own: `reconcile`.
 ///
 /// What the module says of its world by itself (a section that some generators of bindings embed) counts; a module that says

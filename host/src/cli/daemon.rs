@@ -1,7 +1,6 @@
 //! `homeostat daemon`: keeps a fleet, and what it knows of it, across its own stops, crashes and restarts (SPEC 10).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -9,11 +8,11 @@ use clap::{Args, ValueHint};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::appoint::{Appointed, DeciderArgs};
 use super::keep::{ApiArgs, Kept, Wanted};
 use super::trace::{self, TraceArgs};
 use super::up::Signals;
-use super::{ExitCode, Failure, LimitArgs, Terminal};
-use crate::decide::SandboxedDecider;
+use super::{ExitCode, Failure, Terminal};
 use crate::fleet::Fleet;
 use crate::runtime::{HostHandle, Intervals, Shutdown};
 
@@ -26,12 +25,9 @@ pub struct DaemonArgs {
     /// Where its state lives, in a folder for each run [default: $XDG_STATE_HOME/homeostat].
     #[arg(long, value_name = "DIR", env = "HOMEOSTAT_STATE", value_parser = client::state_dir(), value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
-    /// A decider to use instead of the built-in one.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub decider: Option<PathBuf>,
-    /// What the decider may use.
+    /// Who decides.
     #[command(flatten)]
-    pub limits: LimitArgs,
+    pub decider: DeciderArgs,
     /// How the interface can be reached.
     #[command(flatten)]
     pub api: ApiArgs,
@@ -43,8 +39,7 @@ pub struct DaemonArgs {
 /// Runs the daemon until it is told to stop. The fleet goes on without it.
 pub fn run(args: &DaemonArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
-    let decider =
-        SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref(), &args.limits.limits()?)?))?;
+    let decider = Appointed::load(&args.decider)?;
     let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(daemon(args, terminal, &fleet, decider));
@@ -57,13 +52,20 @@ async fn daemon(
     args: &DaemonArgs,
     terminal: &Terminal,
     fleet: &Fleet,
-    decider: SandboxedDecider,
+    decider: Appointed,
 ) -> Result<ExitCode, Failure> {
     // First of all, so that no signal finds the default.
     let mut stops = Signals::without_hang_up()?;
     let mut reload = signal(SignalKind::hangup())?;
     let intervals = Intervals::default();
-    let wanted = Wanted { file: &args.file, state: args.state.as_deref(), api: &args.api, copy: None, intervals };
+    let wanted = Wanted {
+        file: &args.file,
+        state: args.state.as_deref(),
+        decider: &args.decider,
+        api: &args.api,
+        copy: None,
+        intervals,
+    };
     let mut kept = Kept::start(wanted, terminal, fleet, decider).await?;
     let host = kept.host.clone();
     for line in kept.describe(&args.file, fleet).await.lines() {
@@ -86,9 +88,11 @@ async fn daemon(
                 tell(&[NotifyState::Reloading, now]);
                 kept.screen.note("hung up: reading the fleet file again");
                 kept.follow.look_now();
+                kept.read_certificates_again();
                 tell(&[NotifyState::Ready]);
             }
             edit = kept.follow.next() => kept.adopt_edit(edit).await,
+            lines = kept.deciders.next(&kept.host) => lines.iter().for_each(|line| kept.screen.note(line)),
             // Not one that begins anew with every event: a busy fleet must not look like a dead one.
             _ = pulses.tick() => if answers(&host).await { tell(&[NotifyState::Watchdog]) },
             () = kept.screen.next() => {}

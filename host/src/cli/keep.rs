@@ -11,15 +11,16 @@ use clap::{Args, ValueHint};
 use inspect::DecisionLog;
 use store::{Secret, SqliteStore, StateDir};
 
+use super::appoint::{self, Appointed, DeciderArgs, FollowDecider};
 use super::up::{Edit, Follow, Screen, raise_open_files, state_dir};
 use super::{Failure, Terminal};
 use crate::backends::Backend;
 use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::clock::Clock;
 use crate::control::{Desk, Parts};
-use crate::decide::{Decider, SandboxedDecider};
 use crate::fleet::Fleet;
 use crate::journal::JournalFile;
+use crate::registry::Registry;
 use crate::runtime::{Declaration, Host, HostError, HostHandle, Intervals};
 
 /// The label of the API token (see [`Secret::token`]).
@@ -56,6 +57,7 @@ pub(super) struct Wanted<'a> {
     pub file: &'a Path,
     /// Where state lives, in a folder for each run.
     pub state: Option<&'a Path>,
+    pub decider: &'a DeciderArgs,
     pub api: &'a ApiArgs,
     /// A file that gets the same records.
     pub copy: Option<JournalFile>,
@@ -67,6 +69,8 @@ pub(super) struct Kept {
     pub host: HostHandle,
     pub backend: Arc<ProcessBackend>,
     pub follow: Follow,
+    pub deciders: WatchedDecider,
+    pub registry: Registry,
     pub screen: Screen,
     server: Server,
 }
@@ -77,36 +81,46 @@ impl Kept {
         wanted: Wanted<'_>,
         terminal: &Terminal,
         fleet: &Fleet,
-        decider: SandboxedDecider,
+        decider: Appointed,
     ) -> Result<Self, Failure> {
         let exe = std::env::current_exe().context("finding this program")?;
         let dir = state_dir(wanted.state)?.join(&fleet.shape.run);
         let (store, secret) = open(&dir)?;
+        let (registry, built_in, declared) = decider.settle(&dir, &secret)?;
         let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
         let backend = Arc::new(ProcessBackend::open(config).map_err(|error| anyhow!(error))?);
         let metrics =
             Arc::new(Metrics::new(&fleet.shape.run, env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!(error))?);
         let decisions = Arc::new(DecisionLog::default());
-        let about = about(&decider);
         let mut builder = Host::builder(&fleet.shape.run)
             .shared_backend("process", backend.clone())
-            .decider(decider)
+            .shared_decider(built_in.decider)
+            .registry(registry.clone())
+            .read_beside(&dir)
             .declare(declaration(fleet))
             .intervals(wanted.intervals)
             .decisions(decisions.clone())
             .metrics(metrics.clone())
             .store(store);
+        if let Some(declared) = declared {
+            builder = builder.declare_decider(declared);
+        }
         if let Some(copy) = wanted.copy {
             builder = builder.history(copy);
         }
         let follow = Follow::start(wanted.file, fleet);
+        let deciders = WatchedDecider { follow: FollowDecider::start(wanted.decider, &registry), taken: None };
         let host = match builder.start().await {
             Ok(host) => host,
             Err(HostError::Shape(error)) => return Err(Failure::Fleet(fleet.refuse(wanted.file, &error))),
             Err(error) => return Err(anyhow!(error).into()),
         };
         // At once, so that it misses nothing.
-        let screen = Screen::new(terminal, &host);
+        let mut screen = Screen::new(terminal, &host);
+        for line in host.opening_about_deciders() {
+            screen.note(line);
+        }
+        let about = about(&host).await?;
         let backends = [("process".to_owned(), backend.clone() as Arc<dyn Backend>)].into();
         let desk = Desk::open(Parts {
             host: host.clone(),
@@ -117,7 +131,7 @@ impl Kept {
             metrics: metrics.clone(),
         });
         let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
-        Ok(Kept { host, backend, follow, screen, server })
+        Ok(Kept { host, backend, follow, deciders, registry, screen, server })
     }
 
     /// What is kept and where it can be reached, in a few lines.
@@ -157,6 +171,15 @@ impl Kept {
         }
     }
 
+    /// Reads the certificates of the interface again: those that a renewal put there.
+    pub fn read_certificates_again(&mut self) {
+        match self.server.read_certificates_again() {
+            Ok(false) => {}
+            Ok(true) => self.screen.note("the certificates of --listen were read again"),
+            Err(error) => self.screen.note(&format!("{error}; the certificates that were read before stay in force")),
+        }
+    }
+
     /// After the host has ended.
     pub async fn close(mut self, patience: Duration) {
         self.server.shutdown(LAST_ANSWERS).await;
@@ -182,18 +205,43 @@ fn open(dir: &Path) -> Result<(SqliteStore, Secret), Failure> {
     Ok(opened().map_err(|error| anyhow!(error))?)
 }
 
-fn about(decider: &SandboxedDecider) -> inspect::About {
-    let description = decider.description();
-    inspect::About {
+async fn about(host: &HostHandle) -> Result<inspect::About, Failure> {
+    let known = host.deciders().await.map_err(|error| anyhow!(error))?;
+    Ok(inspect::About {
         started_ms: Clock::system().now_ms(),
         version: env!("CARGO_PKG_VERSION").into(),
-        decider: api::wire::DeciderStatus {
-            digest: decider.identity().digest,
-            name: description.name,
-            version: description.version,
-            contract: description.contract,
-            ..api::wire::DeciderStatus::default()
-        },
+        decider: crate::control::decider_status(&known.document),
+    })
+}
+
+/// The file that the decider comes from, where it is watched.
+pub(super) struct WatchedDecider {
+    follow: Option<FollowDecider>,
+    /// What is being judged.
+    taken: Option<tokio::task::JoinHandle<Vec<String>>>,
+}
+
+impl WatchedDecider {
+    /// Waits until the file changes, or until what it held was judged; says what came of that. May be dropped at any time.
+    pub async fn next(&mut self, host: &HostHandle) -> Vec<String> {
+        loop {
+            let judged = async {
+                match &mut self.taken {
+                    Some(taken) => taken.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                (path, bytes) = FollowDecider::next(&mut self.follow) => {
+                    // What is judged now is superseded by it, and has nothing more to say.
+                    self.taken = Some(tokio::spawn(appoint::take_over(host.clone(), path, bytes)));
+                }
+                lines = judged => {
+                    self.taken = None;
+                    return lines.unwrap_or_default();
+                }
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line: one file a verb.
 
+mod appoint;
 mod check;
 mod completions;
 mod daemon;
@@ -106,7 +107,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Plan(args) => plan::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Validate(args) => validate::run(&args, &terminal).map(|()| ExitCode::Ok),
         Verb::Schema => schema::run(&terminal).map(|()| ExitCode::Ok),
-        Verb::Decider(verb) => decider::run(&verb, &terminal).map(|()| ExitCode::Ok),
+        Verb::Decider(verb) => decider::run(&verb, &terminal),
         Verb::Replay(args) => replay::run(&args, &terminal),
         Verb::Daemon(args) => daemon::run(&args, &terminal),
         Verb::Simulate(args) => simulate::run(&args, &terminal),

@@ -17,13 +17,23 @@ use crate::runtime::DECLARED;
 /// Does what an operator asks for.
 pub(super) fn run(verb: &Verb, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let mut screen = Screen::system(terminal.is_json(), terminal.out_color, terminal.err_color);
-    Ok(match client::verbs::run(verb, Waits::default(), &mut screen, &Whole)? {
+    Ok(ended(client::verbs::run(verb, Waits::default(), &mut screen, &Whole)?))
+}
+
+/// Does what an operator asks for about deciders.
+pub(super) fn decider(verb: &client::verbs::DeciderVerb, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let mut screen = Screen::system(terminal.is_json(), terminal.out_color, terminal.err_color);
+    Ok(ended(client::verbs::decider::run(verb, Waits::default(), &mut screen)?))
+}
+
+fn ended(ending: Ending) -> ExitCode {
+    match ending {
         Ending::Done => ExitCode::Ok,
         Ending::Unwell => ExitCode::Failed,
         Ending::Differs => ExitCode::Diverged,
         Ending::Refused => ExitCode::Guarded,
         Ending::Interrupted => ExitCode::Interrupted,
-    })
+    }
 }
 
 /// This program, with all its parts.

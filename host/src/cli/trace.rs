@@ -28,7 +28,7 @@ pub struct TraceArgs {
 #[derive(Debug)]
 pub(super) struct Traces {
     #[cfg(feature = "otlp")]
-    provider: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
+    _exporter: Option<traces::Exporter>,
 }
 
 /// Starts what is asked for. To be called before any runtime is entered: the exporter has a thread of its own.
@@ -44,10 +44,10 @@ pub(super) fn start(args: &TraceArgs, terminal: &Terminal) -> Result<Traces, Fai
         }
     });
     #[cfg(feature = "otlp")]
-    let (provider, spans) = match &args.otlp {
+    let (exporter, spans) = match &args.otlp {
         Some(url) => {
-            let (provider, layer) = otlp(url)?;
-            (Some(provider), Some(layer))
+            let (exporter, layer) = traces::exporter(url).map_err(|error| anyhow!("--otlp {error}"))?;
+            (Some(exporter), Some(layer))
         }
         None => (None, None),
     };
@@ -64,40 +64,6 @@ pub(super) fn start(args: &TraceArgs, terminal: &Terminal) -> Result<Traces, Fai
     }
     Ok(Traces {
         #[cfg(feature = "otlp")]
-        provider,
+        _exporter: exporter,
     })
-}
-
-#[cfg(feature = "otlp")]
-fn otlp<S>(url: &str) -> Result<(opentelemetry_sdk::trace::SdkTracerProvider, impl Layer<S>), Failure>
-where
-    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
-{
-    use opentelemetry::trace::TracerProvider;
-    use opentelemetry_otlp::{Protocol, WithExportConfig};
-
-    let endpoint = format!("{}/v1/traces", url.trim_end_matches('/'));
-    let exporter = opentelemetry_otlp::SpanExporter::builder()
-        .with_http()
-        .with_protocol(Protocol::HttpBinary)
-        .with_endpoint(endpoint)
-        .build()
-        .map_err(|error| anyhow!("--otlp {url}: {error}"))?;
-    let service = opentelemetry_sdk::Resource::builder().with_service_name("homeostat").build();
-    let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder()
-        .with_batch_exporter(exporter)
-        .with_resource(service)
-        .build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("homeostat"));
-    Ok((provider, layer.with_filter(LevelFilter::INFO)))
-}
-
-impl Drop for Traces {
-    fn drop(&mut self) {
-        #[cfg(feature = "otlp")]
-        if let Some(provider) = &self.provider {
-            // What is left is sent; a collector that is gone loses it.
-            let _ = provider.shutdown();
-        }
-    }
 }

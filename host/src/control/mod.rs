@@ -1,18 +1,21 @@
 //! The daemon's side of its interface (crate `api`): answers from the loop, the journal and the backends.
 
 mod convert;
+mod deciders;
 mod diagnose;
 mod follow;
+mod swaps;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use api::metrics::Metrics;
 use api::wire::{
-    Change, CommandRequest, CommandResult, Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, LogLine,
-    Logs, LogsQuery, NodeDetail, Plan, PlanRequest, Status,
+    Change, CommandRequest, CommandResult, DeciderDetail, DeciderName, DeciderRequest, DeciderResult, Deciders,
+    Decisions, Diagnosis, Explanation, Export, History, HistoryQuery, LogLine, Logs, LogsQuery, NodeDetail, Plan,
+    PlanRequest, Status, SwapDetail, Swaps, Uploaded,
 };
-use api::{Control, Refusal};
+use api::{Bytes, Control, Refusal};
 use engine::command::Command;
 use inspect::{About, DecisionLog, Feed, Roster};
 use store::SqliteReader;
@@ -20,6 +23,11 @@ use tokio::sync::broadcast;
 
 use crate::backends::{Backend, ExternalKey, OutputQuery};
 use crate::runtime::{HostError, HostHandle, Order};
+
+/// The decider in force, as the interface shows it.
+pub(crate) fn decider_status(document: &crate::registry::Document) -> api::wire::DeciderStatus {
+    deciders::status(document)
+}
 
 /// Lines of a log, unless told, and at most.
 const USUAL_LINES: usize = 200;
@@ -68,6 +76,7 @@ impl Desk {
         let desk = Desk { host, feed, decisions, about: Arc::new(about), dir, backends: Arc::new(backends), metrics };
         desk.feed.publish(inspect::status(&desk.host.view(), &desk.about, String::new()));
         tokio::spawn(follow::follow(desk.clone()));
+        tokio::spawn(deciders::follow(desk.clone()));
         desk
     }
 
@@ -222,6 +231,33 @@ impl Control for Desk {
         self.metrics.watchers(self.feed.watchers());
         let rendered = self.metrics.render(&self.feed.status());
         rendered.map_err(|error| Refusal::Failed(error.to_string()))
+    }
+
+    async fn upload(&self, component: Bytes) -> Result<Uploaded, Refusal> {
+        self.upload_decider(&component).await
+    }
+
+    async fn deciders(&self) -> Result<Deciders, Refusal> {
+        self.list_deciders().await
+    }
+
+    async fn decider(&self, name: DeciderName) -> Result<DeciderDetail, Refusal> {
+        self.one_decider(&name).await
+    }
+
+    async fn decider_command(&self, request: DeciderRequest) -> Result<DeciderResult, Refusal> {
+        let command = request.command.clone();
+        let answer = self.command_deciders(request).await;
+        self.metrics.decider_command(&command, answer.as_ref());
+        answer
+    }
+
+    async fn swaps(&self, limit: usize) -> Result<Swaps, Refusal> {
+        self.list_swaps(limit).await
+    }
+
+    async fn swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
+        self.one_swap(id).await
     }
 }
 

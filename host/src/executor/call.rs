@@ -43,21 +43,11 @@ pub(super) fn traced(
     operation: &Operation,
     call: impl Future<Output = Result<Done, Fault>> + Send + 'static,
 ) -> impl Future<Output = Result<Done, Fault>> + Send + 'static {
-    let span = tracing::info_span!(
-        "operation",
-        id = %operation.id,
-        kind = operation.request.kind().label(),
-        node = operation.key.slot,
-        backend = operation.provider,
-        outcome = tracing::field::Empty,
-    );
+    let span = traces::operation(operation);
     let recorded = span.clone();
     async move {
         let result = call.await;
-        match &result {
-            Ok(_) => recorded.record("outcome", "done"),
-            Err(fault) => recorded.record("outcome", tracing::field::display(fault)),
-        };
+        traces::ended(&recorded, &result);
         result
     }
     .instrument(span)

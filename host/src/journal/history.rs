@@ -11,9 +11,9 @@ pub(crate) enum History {
     /// Nowhere.
     None,
     /// Into a file, to be looked at and replayed.
-    File(JournalFile),
+    File(Box<JournalFile>),
     /// Into a store, from which the next start goes on.
-    Store(Durable),
+    Store(Box<Durable>),
 }
 
 impl History {

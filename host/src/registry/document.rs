@@ -12,6 +12,8 @@ pub const DECIDERS: &str = "deciders";
 pub const KEPT: usize = 8;
 /// So many wishes are remembered.
 const WISHES: usize = 16;
+/// So many times in force are remembered.
+const TERMS: usize = 32;
 /// So many quarantined digests are remembered, the oldest forgotten first.
 const QUARANTINED: usize = 256;
 
@@ -54,6 +56,25 @@ pub struct Document {
     /// The last wishes, the newest last.
     #[serde(default)]
     pub wishes: Vec<Wished>,
+    /// Who was in force when, the newest last.
+    #[serde(default)]
+    pub in_force: Vec<Term>,
+}
+
+/// A time for which a decider was in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    /// Its digest.
+    pub digest: String,
+    /// From when.
+    pub from_ms: Millis,
+    /// Until when; `None` when it still is.
+    #[serde(default)]
+    pub to_ms: Option<Millis>,
+    /// By which command.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 /// A decider that is kept.
@@ -107,6 +128,9 @@ pub struct Quarantined {
     pub why: String,
     /// When.
     pub at_ms: Millis,
+    /// The name of the swap that had put it in force.
+    #[serde(default)]
+    pub swap: Option<String>,
 }
 
 /// What a decider that was switched to is watched for, besides traps, limits and invalid plans.
@@ -136,6 +160,15 @@ pub enum FailedLimit {
     Nodes(u32),
     /// So many of a hundred slots.
     Percent(u32),
+}
+
+impl std::fmt::Display for FailedLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FailedLimit::Nodes(nodes) => write!(f, "{nodes}"),
+            FailedLimit::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 impl FailedLimit {
@@ -234,6 +267,7 @@ impl Default for Document {
             quarantined: Vec::new(),
             watch: None,
             wishes: Vec::new(),
+            in_force: Vec::new(),
         }
     }
 }
@@ -304,15 +338,21 @@ impl Document {
             let before = std::mem::replace(&mut self.active, digest.into());
             self.previous = Some(before).filter(|before| !before.is_empty());
         }
+        if let Some(last) = self.in_force.last_mut() {
+            last.to_ms.get_or_insert(at_ms);
+        }
+        self.in_force.push(Term { digest: digest.into(), from_ms: at_ms, to_ms: None, by: by.clone() });
+        let surplus = self.in_force.len().saturating_sub(TERMS);
+        self.in_force.drain(..surplus);
         self.active_since_ms = at_ms;
         self.active_by = by;
         self.watch = None;
     }
 
     /// It must not come into force again by itself.
-    pub fn condemn(&mut self, digest: &str, why: &str, at_ms: Millis) {
+    pub fn condemn(&mut self, digest: &str, why: &str, at_ms: Millis, swap: Option<String>) {
         self.quarantined.retain(|one| one.digest != digest);
-        self.quarantined.push(Quarantined { digest: digest.into(), why: why.into(), at_ms });
+        self.quarantined.push(Quarantined { digest: digest.into(), why: why.into(), at_ms, swap });
         let surplus = self.quarantined.len().saturating_sub(QUARANTINED);
         self.quarantined.drain(..surplus);
     }
@@ -336,6 +376,7 @@ impl Document {
 
     fn uses(&self, digest: &str, used: &[String]) -> bool {
         self.active == digest
+            || digest == super::Registry::built_in()
             || self.previous.as_deref() == Some(digest)
             || self.pinned.as_ref().is_some_and(|pin| pin.digest == digest)
             || self.watch.as_ref().is_some_and(|watch| watch.previous == digest)
@@ -384,7 +425,7 @@ mod tests {
     fn another_schema_is_refused_and_what_was_written_is_read() {
         let mut document = Document::default();
         document.activate("a", 3, Some("one".into()));
-        document.condemn("b", "it traps", 4);
+        document.condemn("b", "it traps", 4, None);
         let bytes = serde_json::to_vec(&document).unwrap();
         assert_eq!(Document::read(&bytes).unwrap(), document);
         let other = String::from_utf8(bytes).unwrap().replace("deciders/v1", "deciders/v9");

@@ -7,7 +7,9 @@ mod shelf;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use document::{DECIDERS, Document, Entry, FailedLimit, KEPT, Outcome, Pin, Quarantined, SCHEMA, Watch, Wished};
+pub use document::{
+    DECIDERS, Document, Entry, FailedLimit, KEPT, Outcome, Pin, Quarantined, SCHEMA, Term, Watch, Wished,
+};
 use engine::id::Millis;
 
 use crate::decide::{Decider, SandboxedDecider};
@@ -127,14 +129,22 @@ impl Registry {
     ///
     /// They are no decider; or the system refuses.
     pub fn add(&self, bytes: &[u8], now_ms: Millis, by: Option<&str>) -> Result<Ready, RegistryError> {
-        let loaded = self.sandbox.load(bytes)?;
-        if loaded.digest() != Self::built_in() {
-            self.shelf.put(bytes)?;
-        }
-        let mut ready = start(loaded)?;
+        let mut ready = self.keep(Some(bytes), self.sandbox.load(bytes)?)?;
         ready.entry.loaded_at_ms = now_ms;
         ready.entry.by = by.map(str::to_owned);
         Ok(ready)
+    }
+
+    /// Keeps a decider that was loaded from these bytes; without bytes the built-in one.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn keep(&self, bytes: Option<&[u8]>, loaded: LoadedDecider) -> Result<Ready, RegistryError> {
+        if let Some(bytes) = bytes.filter(|_| loaded.digest() != Self::built_in()) {
+            self.shelf.put(bytes)?;
+        }
+        start(loaded)
     }
 
     /// Loads the decider of a digest without starting it: to look at it. Blocks as [`Registry::add`].
@@ -159,13 +169,16 @@ impl Registry {
         start(self.load(digest)?)
     }
 
-    /// Drops the bytes that the document does not name.
+    /// Drops the bytes, and the compiled code, that the document does not name.
     ///
     /// # Errors
     ///
     /// The system refuses.
     pub fn collect(&self, document: &Document) -> Result<(), RegistryError> {
-        self.shelf.collect(|digest| document.entry(digest).is_some())
+        self.shelf.collect(|digest| document.entry(digest).is_some())?;
+        let kept: Vec<&str> = document.entries.iter().map(|entry| entry.digest.as_str()).collect();
+        self.sandbox.collect(&kept);
+        Ok(())
     }
 }
 

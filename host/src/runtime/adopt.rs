@@ -52,7 +52,7 @@ impl Begin<'_> {
         let history = match file {
             Some(mut file) => {
                 file.start(&config, &decider.description(), self.clock.now_ms())?;
-                History::File(file)
+                History::File(Box::new(file))
             }
             None => History::None,
         };
@@ -76,7 +76,7 @@ impl Begin<'_> {
         let listings = self.listings(&config.run).await?;
         let surveyed = listings.into_iter().map(|(provider, listing)| Input::Surveyed { provider, listing });
         let (history, known) = Durable::open(store, copy, config, &decider.description(), now_ms)?;
-        let history = History::Store(history);
+        let history = History::Store(Box::new(history));
         let Some(driver) = known else {
             let driver = Driver::new(config.clone()).map_err(driver_error)?;
             let inputs = surveyed.collect();

@@ -116,6 +116,12 @@ impl HostBuilder {
         self
     }
 
+    /// The same, with a decider that others hold too.
+    pub fn shared_decider(mut self, decider: Arc<dyn Decider>) -> Self {
+        self.decider = Some(decider);
+        self
+    }
+
     /// Where deciders are loaded from, so that they can be swapped by their digest and found again after a restart.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);

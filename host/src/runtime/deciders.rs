@@ -51,16 +51,30 @@ pub struct Wish {
     pub expect_revision: Option<u64>,
     /// Which decider.
     pub candidate: Candidate,
+    /// What the candidate was called by whoever asks; the same again is the same wish, whatever it means then. The digest
+    /// unless told.
+    pub named: Option<String>,
     /// How it is judged. Without a time for the shadow, one that is only shadowed is shadowed until it is stopped.
     pub terms: Terms,
     /// Only ask it beside the one in force.
     pub shadow_only: bool,
+    /// It comes from where a host is given its decider when it starts, such as a file that is watched: a start that is given the
+    /// same does not take it over again, whatever came of the wish.
+    pub declares: bool,
 }
 
 impl Wish {
     /// A swap that is judged by nothing but its load, and not watched.
     pub fn swap(candidate: Candidate) -> Self {
-        Wish { id: None, expect_revision: None, candidate, terms: Terms::default(), shadow_only: false }
+        Wish {
+            id: None,
+            expect_revision: None,
+            candidate,
+            named: None,
+            terms: Terms::default(),
+            shadow_only: false,
+            declares: false,
+        }
     }
 }
 
@@ -217,9 +231,10 @@ impl HostHandle {
     /// [`HostError::Order`] for an unusable id; [`HostError::Ended`]. A wish that is refused at once is no error: see
     /// [`SwapTaken::outcome`].
     pub async fn swap(&self, wish: Wish) -> Result<SwapTaken, HostError> {
-        let Wish { id, expect_revision, candidate, terms, shadow_only } = wish;
+        let Wish { id, expect_revision, candidate, named, terms, shadow_only, declares } = wish;
         let digest = candidate.digest();
-        let asked = Asked::Wish { digest, terms: terms.clone(), shadow_only };
+        let named = named.unwrap_or_else(|| digest.clone());
+        let asked = Asked::Wish { digest, named, terms: terms.clone(), shadow_only, declares };
         let purpose = if shadow_only { Purpose::Shadow } else { Purpose::Swap };
         let begin = self.ask(id, expect_revision, asked).await?;
         Ok(self.begin(begin, candidate, terms, purpose))

@@ -76,7 +76,7 @@ impl Instruments {
             metrics.put_out(output);
         }
         if let Output::Decide { call, snapshot } = output {
-            let span = tracing::info_span!(parent: None, "pass", call, nodes = snapshot.nodes.len());
+            let span = traces::pass(*call, snapshot.nodes.len());
             self.pass = Some((*call, span));
             if let Some(decisions) = &mut self.decisions {
                 decisions.asked = Some((*call, snapshot.clone()));

@@ -91,7 +91,7 @@ impl Runtime {
             return Err(HostError::Ended("it is being shut down".into()));
         }
         check_id(&order.id)?;
-        let span = tracing::info_span!(parent: None, "command", id = order.id, command = order.command.label());
+        let span = traces::command(&order.id, order.command.label());
         let _entered = span.enter();
         let body = digest(&order.command)?;
         let at_ms = self.now_ms();

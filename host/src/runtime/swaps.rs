@@ -295,7 +295,9 @@ impl Runtime {
         document.previous = None;
         document.ended(watch.revision, Outcome::RolledBack, now, why);
         if blames {
-            document.condemn(&watch.digest, why, now);
+            let swap = document.wishes.iter().find(|wished| wished.revision == watch.revision);
+            let swap = swap.and_then(|wished| wished.by.clone());
+            document.condemn(&watch.digest, why, now, swap);
         }
         self.swaps.active = Arc::new(identity.clone());
         self.parts.decider = fallback;

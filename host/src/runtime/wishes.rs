@@ -16,9 +16,13 @@ use crate::swap::{Accept, ShadowFeed};
 pub(crate) enum Asked {
     /// A decider is wished for.
     Wish {
+        #[serde(skip)]
         digest: String,
+        named: String,
         terms: crate::swap::Terms,
         shadow_only: bool,
+        #[serde(skip)]
+        declares: bool,
     },
     /// Whether there is one, is no part of what is asked.
     StopShadow {
@@ -134,7 +138,7 @@ impl Runtime {
         };
         let refuse = |why, text: String| Err(Refused { why, text });
         match asked {
-            Asked::Wish { digest, terms, shadow_only } => {
+            Asked::Wish { digest, terms, shadow_only, .. } => {
                 if !shadow_only && let Some(pin) = document.pinned.as_ref().filter(|pin| pin.digest != *digest) {
                     let text = format!("{} is pinned: unpin it first", step::text::short(&pin.digest));
                     return refuse(Why::Guard, text);
@@ -193,7 +197,10 @@ impl Runtime {
     fn take_wish(&mut self, id: Option<String>, asked: &Asked, taken: &Taken) -> Result<(), HostError> {
         let digest = taken.decider.clone().unwrap_or_default();
         let (step, revision, text) = match asked {
-            Asked::Wish { shadow_only, .. } => {
+            Asked::Wish { shadow_only, declares, .. } => {
+                if *declares {
+                    self.swaps.document.declared = Some(digest.clone());
+                }
                 let step = if *shadow_only { SwapStep::Shadowing } else { SwapStep::Wished };
                 (step, self.new_wish(id, &digest, taken.at_ms), String::new())
             }

@@ -7,6 +7,7 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, Precompiled};
 
 use super::call;
+use super::complexity;
 use super::contract::Contract;
 use super::description;
 use super::error::LoadError;
@@ -67,7 +68,13 @@ pub(super) fn admit(
     ticks: u64,
 ) -> Result<Admitted, LoadError> {
     check_bytes(bytes, limits)?;
-    let component = ready.map_or_else(|| Component::from_binary(engine, bytes), Ok).map_err(invalid)?;
+    let component = match ready {
+        Some(component) => component,
+        None => {
+            complexity::check(bytes, limits)?;
+            Component::from_binary(engine, bytes).map_err(invalid)?
+        }
+    };
     let declared = component.component_type();
     let imports = imports(engine, &declared)?;
     let exports: Vec<String> = declared.exports(engine).map(|(name, _)| name.to_string()).collect();

@@ -48,6 +48,16 @@ pub enum LoadError {
         /// wasmtime's words.
         reason: String,
     },
+    /// Compiling it would cost too much.
+    #[error("it would be too expensive to compile: the {what} is {found}; {limit} is the limit")]
+    TooComplex {
+        /// What.
+        what: &'static str,
+        /// How much, or as far as it was counted.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// It imports something that can be called.
     #[error("it imports {}; a decider imports nothing that can be called", imports.join(", "))]
     Imports {
@@ -154,6 +164,7 @@ impl LoadError {
             LoadError::NotWasm { .. } => "not-wasm",
             LoadError::CoreModule => "core-module",
             LoadError::Invalid { .. } => "invalid",
+            LoadError::TooComplex { .. } => "too-complex",
             LoadError::Imports { .. } => "imports",
             LoadError::OtherWorld { .. } => "other-world",
             LoadError::Contract { .. } | LoadError::TwoContracts { .. } => "contract",

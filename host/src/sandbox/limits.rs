@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// The largest component that is loaded, in bytes.
     pub component_bytes: u64,
+    /// The most functions that a component may have: each costs a compiler time and memory, even when it is empty.
+    pub functions: u32,
+    /// What compiling a component may cost, at most: the sum, over its functions, of 500, the bytes, and the blocks times the
+    /// variables and ten times the deepest nesting of loops. A tenth of it for a single function.
+    pub complexity: u64,
     /// Fuel for a call, about one unit per instruction, whatever the number of nodes.
     pub fuel_base: u64,
     /// Fuel for a call, for each node of the snapshot.
@@ -41,6 +46,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             component_bytes: 8 << 20,
+            functions: 20_000,
+            complexity: 100_000_000,
             fuel_base: 50_000_000,
             fuel_per_node: 5_000,
             memory_bytes: 256 << 20,
@@ -125,8 +132,10 @@ macro_rules! limit {
 
 impl Limits {
     /// Every limit.
-    pub const ALL: [Limit; 13] = [
+    pub const ALL: [Limit; 15] = [
         limit!("component-bytes", component_bytes: u64, 8, 1 << 30, "bytes"),
+        limit!("functions", functions: u32, 1, 1_000_000, "functions"),
+        limit!("complexity", complexity: u64, 1_000, 100_000_000_000, "units"),
         limit!("fuel-base", fuel_base: u64, 1, u64::MAX, "units of fuel"),
         limit!("fuel-per-node", fuel_per_node: u64, 0, u64::MAX, "units of fuel"),
         limit!("memory-bytes", memory_bytes: u64, 64 << 10, 4 << 30, "bytes"),

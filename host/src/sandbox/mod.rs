@@ -15,6 +15,7 @@
 mod admission;
 mod cache;
 mod call;
+mod complexity;
 mod config;
 mod contract;
 mod description;
@@ -71,6 +72,11 @@ impl Sandbox {
     /// As [`Sandbox::new`]. A cache that cannot be used is none.
     pub fn with_cache(limits: Limits, cache: Cache) -> Result<Sandbox, LoadError> {
         Ok(Sandbox { cache: Some(Arc::new(cache)), ..Sandbox::new(limits)? })
+    }
+
+    /// The same sandbox, with a cache of compiled code from now on.
+    pub fn cached(self, cache: Cache) -> Sandbox {
+        Sandbox { cache: Some(Arc::new(cache)), ..self }
     }
 
     /// Removes compiled code from the cache: all but that of the deciders with these digests, as this sandbox runs them.

@@ -364,6 +364,8 @@ mod tests {
             probe_at: 0,
             restart_at: 0,
             stage_deadline: 0,
+            marks: 0,
+            turn: decider::NO_INDEX,
         };
         let failed = NodeRow {
             node: 7,

@@ -285,7 +285,13 @@ impl Run {
         // A fleet without a shape has no passes.
         let seen = timeout(FIRST_PASS, tally.first()).await.is_ok();
         let revision = self.task.revision;
-        self.task.line.within(move |runtime| Ok(runtime.swaps.call_off(revision))).await?;
+        self.task
+            .line
+            .within(move |runtime| {
+                runtime.swaps.call_off(revision);
+                Ok(())
+            })
+            .await?;
         let compared = self.settled(&tally).await?;
         let mut text = summary(&compared);
         if !seen {

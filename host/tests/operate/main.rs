@@ -3,6 +3,7 @@
 
 mod access;
 mod commands;
+mod deciders;
 #[path = "../up/fixture.rs"]
 mod fixture;
 mod guards;

@@ -24,6 +24,9 @@ fn main() -> Any<()> {
     earlier(&mut list)?;
     worlds(&mut list)?;
     modules(&mut list)?;
+    let all: Vec<&str> = list.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next()).collect();
+    let pairs: Vec<String> = all.iter().map(|name| format!("(\"{name}\", {name})")).collect();
+    writeln!(list, "/// Every one, by its name.\npub const ALL: &[(&str, &[u8])] = &[{}];", pairs.join(", "))?;
     write_out("list.rs", list.as_bytes())?;
     Ok(())
 }

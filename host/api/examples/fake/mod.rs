@@ -1,6 +1,6 @@
 //! A daemon without a fleet, for the tests of what talks to one: nodes climb the ladder, fail and are replaced; commands
 //! change them. Include it with `#[path]`.
-#![allow(missing_docs, dead_code)]
+#![allow(missing_docs, dead_code, clippy::expect_used)]
 
 mod answers;
 mod deciders;
@@ -11,9 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::control::{Control, Refusal};
 use api::wire::{
-    Change, Command, CommandRequest, CommandResult, DeciderDetail, DeciderName, DeciderRequest, DeciderResult,
-    Deciders, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs, LogsQuery,
-    NodeDetail, Plan, PlanRequest, Status, SwapDetail, Swaps, Uploaded, What,
+    Change, Command, CommandRequest, CommandResult, DeciderCommand, DeciderDetail, DeciderName, DeciderRequest,
+    DeciderResult, Deciders, Decisions, Diagnosis, Difference, Explanation, Export, History, HistoryQuery, Logs,
+    LogsQuery, NodeDetail, Plan, PlanRequest, Status, SwapDetail, Swaps, Uploaded, What,
 };
 use tokio::sync::broadcast;
 pub use world::{Options, World};
@@ -47,6 +47,16 @@ impl Fake {
     pub fn say(&self, what: What) {
         let mut world = self.world();
         world.tell(what);
+        self.publish(world);
+    }
+
+    /// Has something done about a decider that does so.
+    pub fn decide(&self, id: &str, does: &str, command: impl FnOnce(String) -> DeciderCommand) {
+        let mut world = self.world();
+        let sent = world.registry.upload(format!("\0asm {does}").as_bytes()).expect("a component");
+        let command = command(sent.entry.decider.digest);
+        let request = DeciderRequest { id: id.into(), expect_revision: None, command };
+        world.decider_command(request).expect("a command");
         self.publish(world);
     }
 

@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Door, Peer, Tokens};
 use crate::control::Control;
 use crate::limits::Limits;
 use crate::shared::{OnAnswer, Shared, stopped};
 use connection::{Serving, refuse_crowd};
+use tls::Certificates;
 
 /// Where to listen, and how much to take.
 #[derive(Clone, Default)]
@@ -105,6 +105,7 @@ impl ServeError {
 pub struct Server {
     socket: Option<unix::Socket>,
     address: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
     listeners: Vec<JoinHandle<()>>,
@@ -121,7 +122,8 @@ impl Server {
             Some(listen) => Some(Tcp::bind(listen, &shared.limits).await?),
             None => None,
         };
-        let mut server = Server { socket: None, address: None, shared, stop, listeners: Vec::new() };
+        let mut server =
+            Server { socket: None, address: None, certificates: None, shared, stop, listeners: Vec::new() };
         if let Some(path) = config.socket {
             let (socket, listener) = unix::bind(&path)?;
             server.socket = Some(socket);
@@ -129,6 +131,7 @@ impl Server {
         }
         if let Some(tcp) = tcp {
             server.address = Some(tcp.address);
+            server.certificates.clone_from(&tcp.tls);
             server.listeners.push(tokio::spawn(tcp.accept(serving)));
         }
         Ok(server)
@@ -142,6 +145,15 @@ impl Server {
     /// The TCP listener, with the port that it got.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Reads the certificates of the TCP listener again, for connections from now on; whether it has any.
+    ///
+    /// # Errors
+    ///
+    /// One of the files is no use. Those that were read before stay in force.
+    pub fn read_certificates_again(&self) -> Result<bool, ServeError> {
+        self.certificates.as_ref().map(|held| held.read_again()).transpose().map(|read| read.is_some())
     }
 
     /// How many are watching.
@@ -175,7 +187,7 @@ struct Tcp {
     listener: TcpListener,
     address: SocketAddr,
     door: Arc<Door>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Certificates>>,
 }
 
 impl Tcp {
@@ -187,7 +199,8 @@ impl Tcp {
         if listen.tls.is_none() && !listen.address.ip().is_loopback() {
             return Err(ServeError::InTheClear(listen.address));
         }
-        let tls = listen.tls.as_ref().map(|files| tls::acceptor(files, listen.tokens.is_none())).transpose()?;
+        let tls = listen.tls.as_ref().map(|files| Certificates::read(files, listen.tokens.is_none())).transpose()?;
+        let tls = tls.map(Arc::new);
         let failed = || ServeError::io(format!("listening at {}", listen.address));
         let listener = TcpListener::bind(listen.address).await.map_err(failed())?;
         let address = listener.local_addr().map_err(failed())?;
@@ -206,14 +219,19 @@ impl Tcp {
                 }
                 continue;
             };
-            let (serving, door, tls) = (serving.clone(), self.door.clone(), self.tls.clone());
+            let (serving, door, tls) =
+                (serving.clone(), self.door.clone(), self.tls.as_ref().map(|tls| tls.acceptor()));
             crowd.connections.spawn(async move {
                 let _place = place;
                 match tls {
                     None => serving.connection(stream, Peer::Remote { door, certified: false }).await,
                     Some(tls) => {
-                        let Ok(Ok(stream)) = timeout(serving.limits().handshake_time, tls.accept(stream)).await else {
-                            return;
+                        let greeted =
+                            timeout(serving.limits().handshake_time, tls.accept(stream).into_fallible()).await;
+                        let stream = match greeted {
+                            Ok(Ok(stream)) => stream,
+                            Ok(Err((_, stream))) => return tls::part(stream).await,
+                            Err(_) => return,
                         };
                         let certified = stream.get_ref().1.peer_certificates().is_some();
                         serving.connection(stream, Peer::Remote { door, certified }).await;

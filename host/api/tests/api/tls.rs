@@ -153,6 +153,32 @@ async fn a_certificate_or_the_token() {
 }
 
 #[tokio::test]
+async fn renewed_certificates_are_in_force_when_they_are_read_again() {
+    let setting = setting(true);
+    let dir = setting.dir.path();
+    let server = start(Listen { tokens: None, tls: Some(setting.files.clone()), ..listen() }).await.unwrap();
+    let ours = setting.authority.sign(dir, "client", ExtendedKeyUsagePurpose::ClientAuth);
+    let open = connect(&server, &setting.authority, Some(&ours)).await.unwrap();
+    // Another authority signs both sides from now on.
+    let next = Authority::new();
+    next.sign(dir, "server", ExtendedKeyUsagePurpose::ServerAuth);
+    next.write(dir, "ca.pem");
+    let theirs = next.sign(dir, "client2", ExtendedKeyUsagePurpose::ClientAuth);
+    assert!(connect(&server, &next, Some(&theirs)).await.is_err(), "not before they are read");
+    assert!(server.read_certificates_again().unwrap());
+    let stream = connect(&server, &next, Some(&theirs)).await.unwrap();
+    assert_eq!(ask(stream, &status_request(&[])).await.status, 200);
+    assert!(connect(&server, &setting.authority, Some(&ours)).await.is_err());
+    assert_eq!(ask(open, &status_request(&[])).await.status, 200, "what is open stays so");
+    // One that is no use changes nothing.
+    std::fs::write(dir.join("server.pem"), "").unwrap();
+    let refused = server.read_certificates_again().unwrap_err().to_string();
+    assert!(refused.contains("server.pem: there is no certificate"), "{refused}");
+    let stream = connect(&server, &next, Some(&theirs)).await.unwrap();
+    assert_eq!(ask(stream, &status_request(&[])).await.status, 200);
+}
+
+#[tokio::test]
 async fn files_that_are_no_use_are_named() {
     let setting = setting(false);
     let dir = setting.dir.path();

@@ -31,12 +31,12 @@ const CONTRAST: &str = r"(() => {
   return worst;
 })()";
 
-fn check_contrast(page: &mut Page<'_>, what: &str) {
+pub fn check_contrast(page: &mut Page<'_>, what: &str) {
     let worst = page.eval(CONTRAST);
     assert!(worst[0].as_f64().unwrap() >= 4.5, "{what}: {worst}");
 }
 
-fn check_width(page: &mut Page<'_>, what: &str) {
+pub fn check_width(page: &mut Page<'_>, what: &str) {
     let wide = page.eval("[document.documentElement.scrollWidth, document.documentElement.clientWidth, \
                           document.querySelector('#drawer-body').scrollWidth - document.querySelector('#drawer-body').clientWidth]");
     assert!(wide[0].as_u64() <= wide[1].as_u64() && wide[2] == 0, "{what} scrolls sideways: {wide}");

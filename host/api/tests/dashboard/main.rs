@@ -3,6 +3,7 @@
 
 mod assets;
 mod browser;
+mod deciders;
 #[path = "../../examples/fake/mod.rs"]
 mod fake;
 mod keyboard;

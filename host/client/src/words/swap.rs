@@ -1,8 +1,8 @@
 //! A swap: its stages as they go, what they found, and what would accept it.
 
 use api::wire::{
-    Direction, Divergence, ExampleDecision, Report, StageState, Step, Swap, SwapDetail, SwapKind, SwapStage,
-    SwapVerdict, Tally,
+    Accept, Direction, Divergence, ExampleDecision, Report, StageName, StageState, Step, Swap, SwapDetail, SwapKind,
+    SwapStage, SwapVerdict, Tally,
 };
 use step::text::{counted, escape, lasting, time_of_day};
 
@@ -94,9 +94,7 @@ pub fn swap(detail: &SwapDetail, pen: &Pen) -> String {
     pen.field(&mut text, "beside", &decider_name(&of.from));
     pen.field(&mut text, "asked for", &time_of_day(of.asked_ms));
     for stage in &of.stages {
-        pen.field(&mut text, "", "");
-        let line = stage_line(stage, pen.now_ms);
-        let line = escape(&line);
+        let line = escape(&stage_line(stage, pen.now_ms));
         text.push_str(&format!("  {}\n", tinted(stage.state, &line, pen)));
     }
     if let Some(verdict) = of.verdict {
@@ -216,33 +214,38 @@ fn decision_words(decision: &ExampleDecision) -> String {
     words
 }
 
+/// Whether the candidate is watched yet, and until when.
+fn watched(detail: &SwapDetail) -> String {
+    let is_watch = |stage: &&SwapStage| stage.stage == StageName::Watch;
+    match detail.swap.stages.iter().find(is_watch).map(|stage| (stage.state, stage.until_ms)) {
+        Some((StageState::Running, Some(until))) => format!(", and watched until {}", time_of_day(until)),
+        Some((StageState::Running | StageState::Waiting, _)) => {
+            format!(", and watched for {}", lasting(detail.terms.watch_ms))
+        }
+        _ => String::new(),
+    }
+}
+
 /// How it came out, for the last line, and what a person can do.
 pub fn verdict(detail: &SwapDetail) -> String {
     let of = &detail.swap;
     let candidate = decider_name(&of.decider);
     let mut text = match of.verdict {
-        Some(SwapVerdict::Switched) => match of.stages.iter().find(|stage| stage.state == StageState::Running) {
-            Some(stage) => format!(
-                "switched: {candidate} is in force, and watched until {}",
-                stage.until_ms.map(time_of_day).unwrap_or_default()
-            ),
-            None => format!("switched: {candidate} is in force"),
-        },
+        Some(SwapVerdict::Switched) => format!("switched: {candidate} is in force{}", watched(detail)),
         Some(SwapVerdict::RolledBack) => {
             format!("rolled back: {}; {} is in force again", of.text, decider_name(&of.from))
         }
         Some(verdict) => format!("{}: {}; {} stays in force", verdict.label(), of.text, decider_name(&of.from)),
         None => format!("goes on: {}", of.text),
     };
-    if let Some(refusal) = &detail.refusal {
-        match refusal.accept.is_empty() {
-            true => {}
-            false => {
-                let flags: Vec<String> =
-                    refusal.accept.iter().map(|accept| format!("--accept-divergence '{accept}'")).collect();
-                text.push_str(&format!("\nto accept it: {}", flags.join(" ")));
-            }
-        }
+    if let Some(refusal) = detail.refusal.as_ref().filter(|refusal| !refusal.accept.is_empty()) {
+        let flags: Vec<String> = refusal.accept.iter().map(flag).collect();
+        text.push_str(&format!("\nto accept it: {}", flags.join(" ")));
     }
     text
+}
+
+/// As a shell takes it, whatever a decider calls its rules.
+fn flag(accept: &Accept) -> String {
+    format!("--accept-divergence '{}'", accept.to_string().replace('\'', "'\\''"))
 }

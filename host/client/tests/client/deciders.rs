@@ -52,7 +52,7 @@ fn each_stage_is_told_and_then_how_it_came_out() {
         assert!(ran.out.contains(part), "{part:?} is not in\n{}", ran.out);
     }
     let last = ran.out.lines().last().unwrap();
-    assert!(last.starts_with("switched: ladder 1.1.0 (") && last.contains("watched until "), "{last}");
+    assert!(last.starts_with("switched: ladder 1.1.0 (") && last.contains(", and watched "), "{last}");
     assert_eq!(in_force(&daemon), "ladder");
     // The same again acts once.
     let again = swap(&daemon, &file, &["--id", "w-1"]);

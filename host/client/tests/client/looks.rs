@@ -151,6 +151,7 @@ fn a_reader_that_has_gone_is_no_failure() {
     let daemon = Daemon::new();
     let cli = super::Cli::parse_from(["operate", "status", "--state", daemon.state()]);
     let mut screen = client::Screen::of(Gone, super::Pipe::default(), "");
-    let error = client::verbs::run(&cli.verb, super::WAITS, &mut screen, &super::Small).unwrap_err();
+    let super::All::Operate(verb) = &cli.verb else { panic!("status is a verb of operators") };
+    let error = client::verbs::run(verb, super::WAITS, &mut screen, &super::Small).unwrap_err();
     assert!(error.is_closed_pipe(), "{error}");
 }

@@ -8,6 +8,7 @@ mod follow;
 mod looks;
 mod offline;
 mod orders;
+mod tls;
 mod troubled;
 mod words;
 

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use super::{Failure, InputError, LimitArgs, Terminal};
+use super::{ExitCode, Failure, InputError, LimitArgs, Terminal};
 use crate::sandbox::{Limits, LoadError, LoadedDecider, Sandbox};
 
 /// What can be done with a decider.
+#[allow(clippy::large_enum_variant)] // One is read for each start of the program.
 #[derive(Debug, Subcommand)]
 pub enum DeciderVerb {
     /// Show what a decider is: digest, name, version, contract, imports, exports, rules
@@ -37,6 +38,9 @@ pub enum DeciderVerb {
         #[command(flatten)]
         limits: LimitArgs,
     },
+    /// What is asked of a daemon.
+    #[command(flatten)]
+    Operate(client::verbs::DeciderVerb),
     /// Begin a decider of your own: a project that builds and passes its tests as it is
     New {
         /// The decider's name, and the folder's.
@@ -62,8 +66,9 @@ pub enum DeciderVerb {
     },
 }
 
-pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure> {
+pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<ExitCode, Failure> {
     match verb {
+        DeciderVerb::Operate(verb) => return super::operate::decider(verb, terminal),
         DeciderVerb::Inspect { file, limits } => inspect::run(&load(file.as_deref(), &limits.limits()?)?, terminal),
         DeciderVerb::Run { file, snapshot, limits } => {
             // The snapshot first: it is cheap to refuse.
@@ -73,7 +78,8 @@ pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<(), Failure
         }
         DeciderVerb::New { name, lang, folder } => new::run(name, *lang, folder.as_deref(), terminal),
         DeciderVerb::Componentize { module, out, wit } => componentize::run(module, wit.as_deref(), out, terminal),
-    }
+    }?;
+    Ok(ExitCode::Ok)
 }
 
 /// Loads a decider from a file, or the built-in one.

@@ -36,23 +36,7 @@ impl Follow {
     pub fn start(path: &Path, fleet: &Fleet) -> Follow {
         let (sender, changes) = mpsc::channel(1);
         let poke = sender.clone();
-        let watcher = notify::recommended_watcher(move |_| {
-            // One waiting change says it all.
-            let _ = sender.try_send(());
-        });
-        // The folder, because editors replace the file; and the folder of what a link points to.
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        let target = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        // Watches are few on some machines. Without one the file is looked at every now and then.
-        let watcher = watcher.ok().map(|mut watcher| {
-            for folder in [Some(folder), target].into_iter().flatten() {
-                let _ = watcher.watch(&folder, RecursiveMode::NonRecursive);
-            }
-            watcher
-        });
+        let watcher = watch_file(path, sender);
         let (edit, edits) = mpsc::channel(1);
         let look =
             Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
@@ -77,6 +61,26 @@ impl Follow {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Says whenever something changes where the file is. Watches are few on some machines: without one, it has to be looked at every
+/// now and then.
+pub(in crate::cli) fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |_| {
+        // One waiting change says it all.
+        let _ = changed.try_send(());
+    })
+    .ok()?;
+    // The folder, because editors replace the file; and the folder of what a link points to.
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let target = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    for folder in [Some(folder), target].into_iter().flatten() {
+        let _ = watcher.watch(&folder, RecursiveMode::NonRecursive);
+    }
+    Some(watcher)
 }
 
 /// What the file last looked like.

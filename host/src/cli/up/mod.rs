@@ -14,14 +14,15 @@ use engine::view::View;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::appoint::{Appointed, DeciderArgs};
 use super::keep::{ApiArgs, Kept, Wanted};
 use super::trace::{self, TraceArgs};
-use super::{ExitCode, Failure, LimitArgs, Terminal};
-use crate::decide::SandboxedDecider;
+use super::{ExitCode, Failure, Terminal};
 use crate::fleet::Fleet;
 use crate::journal::JournalFile;
+use crate::registry::Registry;
 use crate::runtime::{Farewell, Intervals, Shutdown};
-pub(super) use follow::{Edit, Follow};
+pub(super) use follow::{Edit, Follow, watch_file};
 pub(super) use screen::Screen;
 
 /// Arguments of `up`.
@@ -42,12 +43,9 @@ pub struct UpArgs {
     /// Leave the fleet running at the end; the next `up` of the same run adopts it.
     #[arg(long)]
     pub keep: bool,
-    /// A decider to use instead of the built-in one.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub decider: Option<PathBuf>,
-    /// What the decider may use.
+    /// Who decides.
     #[command(flatten)]
-    pub limits: LimitArgs,
+    pub decider: DeciderArgs,
     /// Write a copy of the state's journal to this file, to be replayed; one that exists is continued.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
@@ -62,8 +60,7 @@ pub struct UpArgs {
 /// Runs `up` until it is told to stop.
 pub fn run(args: &UpArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let fleet = Fleet::load(&args.file, &super::providers())?;
-    let decider =
-        SandboxedDecider::start(Arc::new(super::decider::load(args.decider.as_deref(), &args.limits.limits()?)?))?;
+    let decider = Appointed::load(&args.decider)?;
     let copy = match &args.journal {
         Some(path) => Some(JournalFile::open(path, &fleet.shape.run).map_err(super::journal::unusable)?),
         None => None,
@@ -87,14 +84,21 @@ async fn up(
     args: &UpArgs,
     terminal: &Terminal,
     fleet: Fleet,
-    decider: SandboxedDecider,
+    decider: Appointed,
     copy: Option<JournalFile>,
 ) -> Result<ExitCode, Failure> {
     // First of all, so that no signal finds the default: a fleet half made.
     let mut signals = Signals::new()?;
     let continued = copy.as_ref().map(JournalFile::continued).unwrap_or_default();
     let intervals = Intervals { end_limit: END_LIMIT, ..Intervals::default() };
-    let wanted = Wanted { file: &args.file, state: args.state.as_deref(), api: &args.api, copy, intervals };
+    let wanted = Wanted {
+        file: &args.file,
+        state: args.state.as_deref(),
+        decider: &args.decider,
+        api: &args.api,
+        copy,
+        intervals,
+    };
     let mut kept = Kept::start(wanted, terminal, &fleet, decider).await?;
     if let Some(path) = args.journal.as_ref().filter(|_| continued.cut_bytes > 0) {
         kept.screen.note(&format!("{}: cut {} bytes of a torn record off", path.display(), continued.cut_bytes));
@@ -142,6 +146,7 @@ async fn keep(args: &UpArgs, kept: &mut Kept, signals: &mut Signals) -> Result<S
                 return Err(anyhow!(why).into());
             }
             edit = kept.follow.next() => kept.adopt_edit(edit).await,
+            lines = kept.deciders.next(&kept.host) => lines.iter().for_each(|line| kept.screen.note(line)),
             () = kept.screen.next() => {}
         }
     }
@@ -149,7 +154,7 @@ async fn keep(args: &UpArgs, kept: &mut Kept, signals: &mut Signals) -> Result<S
 
 /// Ends: takes the fleet down, or leaves it, and says what was removed and what is left.
 async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop) -> Result<Ended, Failure> {
-    let Kept { host, screen, backend, .. } = kept;
+    let Kept { host, screen, backend, registry, .. } = kept;
     match stop {
         Stop::Converged => screen.note("converged"),
         Stop::TimedOut(view) => screen.not_in_time(view, args.timeout),
@@ -165,7 +170,7 @@ async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop)
     tokio::pin!(shutdown);
     let mut cut_short = false;
     // A decider of the operator's own may fail; what it made has to go all the same.
-    let mut own_decider = args.decider.is_some() && !args.keep;
+    let mut own_decider = !args.keep;
     let mut looks = tokio::time::interval(Duration::from_millis(250));
     let farewell: Arc<Farewell> = loop {
         tokio::select! {
@@ -180,9 +185,11 @@ async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop)
                 if host.view().nodes.iter().any(|node| node.decider_fails) {
                     own_decider = false;
                     screen.note("the decider fails; the built-in one takes the fleet down");
-                    let built_in = SandboxedDecider::built_in().map_err(|error| anyhow!(error))?;
+                    let registry = registry.clone();
+                    let built_in = tokio::task::spawn_blocking(move || registry.ready(&Registry::built_in())).await;
+                    let built_in = built_in.map_err(anyhow::Error::from)?.map_err(|error| anyhow!(error))?;
                     // It may have ended meanwhile: then there is nothing left to decide.
-                    let _ = host.use_decider(Arc::new(built_in)).await;
+                    let _ = host.use_decider(built_in.decider).await;
                 }
             }
             () = screen.next() => {}

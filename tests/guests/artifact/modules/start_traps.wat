@@ -1,0 +1,3 @@
+  ;; Fails as soon as it is instantiated.
+  (func $start (unreachable))
+  (start $start)
