@@ -94,6 +94,7 @@ mutations! {
     "A pause holds nothing." PauseIgnored: "SPEC 10";
     "A resumption does not make a pass." ResumeDoesNotWake: "L4" | "L1";
     "A guard does not count what it lets through." GuardDoesNotCount: "SPEC 10";
+    "A guard's pause holds clean-ups that have begun." GuardHoldsCleanUps: "SPEC 10";
     "A restart forgets what the guards have counted." RestartForgetsWindows: "SPEC 10";
     "Live resources are not counted." LiveNotCounted: "SPEC 10";
     "A group's destroyed slots are not counted." ShareNotCounted: "SPEC 10";
