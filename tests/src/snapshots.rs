@@ -140,6 +140,13 @@ fn snapshot(now_ms: u64, generation: u64, nodes: Nodes) -> Snapshot {
         failed: 1,
         deleting: 2,
         pending: 3,
+        // Groups differ in what they allow, and so do snapshots.
+        max_unavailable: (index == 1).then_some(3),
+        max_failing: (index == 1 && generation & 1 != 0).then_some(4),
+        available: 9,
+        failing: 5,
+        trying: (generation >> 1 & 1) as u32,
+        pauses: if index == 2 { (generation >> 2 & 7) as u8 } else { 0 },
         ..Group::default()
     };
     let template = |index: u32| Template {

@@ -217,7 +217,7 @@ fn numbers_that_are_none_have_the_same_bits_everywhere() {
 fn a_description_is_bounded_and_printable() {
     for (component, field) in [
         (guests::DESCRIBE_TOO_MANY_RULES, "rules"),
-        (guests::DESCRIBE_TWICE_THE_SAME_RULE, "rules[18].id"),
+        (guests::DESCRIBE_TWICE_THE_SAME_RULE, "rules[23].id"),
         (guests::DESCRIBE_CONTROL_CHARACTERS, "name"),
     ] {
         let error = refused(component);

@@ -28,7 +28,7 @@ fn check(scope: Scope) -> Outcome {
 fn holds(scope: Scope) -> Outcome {
     let outcome = check(scope);
     assert_eq!(outcome.verdict, Verdict::Holds, "{}", report::verdict(&scope, &outcome));
-    assert_eq!(report::never_reached(&outcome).last(), Some(&"R17"), "R17 is reached, or is not asked about");
+    assert!(report::never_reached(&outcome).contains(&"R17"), "R17 is reached, or is not asked about");
     outcome
 }
 
@@ -61,7 +61,8 @@ fn one(kind: Kind, faults: u8) -> Scope {
 fn one_slot_and_two_faults_hold() {
     for kind in Kind::ALL {
         let outcome = holds(one(kind, 2));
-        assert_eq!(report::never_reached(&outcome), ["R17"]);
+        // The later ones are of rollouts, which this scope does not have.
+        assert_eq!(report::never_reached(&outcome), ["R17", "R18", "R19", "R20", "R21", "R22"]);
     }
 }
 

@@ -154,7 +154,10 @@ impl Runtime {
                 };
                 match answer {
                     Err(fatal @ (HostError::Journal(_) | HostError::Driver(_))) => return Err(fatal),
-                    answer => drop(reply.send(answer)),
+                    answer => {
+                        self.publish();
+                        drop(reply.send(answer));
+                    }
                 }
             }
             // Whoever asked may be gone.
@@ -169,8 +172,12 @@ impl Runtime {
                 match answer {
                     // The driver stands still; whoever asked learns the reason from the outcome.
                     Err(fatal @ (HostError::Journal(_) | HostError::Driver(_))) => return Err(fatal),
-                    // Whoever asked may be gone.
-                    answer => drop(reply.send(answer)),
+                    answer => {
+                        // Whoever waits for the fleet now must not see the one before.
+                        self.publish();
+                        // Whoever asked may be gone.
+                        drop(reply.send(answer));
+                    }
                 }
             }
             Some(Ask::Within(act)) => act(self)?,

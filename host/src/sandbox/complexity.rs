@@ -13,6 +13,8 @@ use super::limits::Limits;
 const SHARE_OF_ONE: u64 = 10;
 /// What a function costs when there is nothing in it.
 const FUNCTION: u64 = 500;
+/// A reader of components keeps a table for each level; nobody needs many.
+const DEPTH: u64 = 100;
 /// How many variables a level of nested loops weighs as much as.
 const LOOP: u64 = 10;
 
@@ -24,7 +26,12 @@ pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(), LoadError> {
         let Ok(payload) = payload else { return Ok(()) };
         match payload {
             // Core modules are not nested: types and functions are those of the module at hand.
-            Payload::Version { .. } => count.module = Module::default(),
+            Payload::Version { .. } => {
+                count.module = Module::default();
+                count.depth += 1;
+                limit("depth of components in each other", count.depth, DEPTH)?;
+            }
+            Payload::End(_) => count.depth = count.depth.saturating_sub(1),
             Payload::TypeSection(types) => {
                 for group in types {
                     let Ok(group) = group else { return Ok(()) };
@@ -79,6 +86,8 @@ fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), LoadError> {
 struct Count {
     functions: u64,
     total: u64,
+    /// How many components and modules are open.
+    depth: u64,
     module: Module,
 }
 

@@ -19,7 +19,7 @@ fn the_built_in_one_shows_itself() {
     }
     let json = json(&["decider", "inspect", "-o", "json"]);
     assert_eq!((&json["schema"], &json["name"]), (&"homeostat.decider/v1".into(), &"ladder".into()));
-    assert_eq!(json["rules"].as_array().unwrap().len(), 18);
+    assert_eq!(json["rules"].as_array().unwrap().len(), 23);
 }
 
 #[test]

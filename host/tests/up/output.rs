@@ -41,7 +41,8 @@ fn a_reader_that_leaves_changes_nothing() {
     let mut child = place.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    assert_eq!(first, "node=web-0 stage=vacant ready=false\n");
+    // The first that is seen may be a moment later.
+    assert!(first.starts_with("node=web-0 ") && first.ends_with(" ready=false\n"), "{first}");
     until("the fleet", || (place.pids().len() == 2).then_some(()));
     // More lines into the broken pipe.
     place.write(&fleet(&[group("web", 4, STEADY)]));

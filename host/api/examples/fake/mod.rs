@@ -53,10 +53,12 @@ impl Fake {
     /// Has something done about a decider that does so.
     pub fn decide(&self, id: &str, does: &str, command: impl FnOnce(String) -> DeciderCommand) {
         let mut world = self.world();
-        let sent = world.registry.upload(format!("\0asm {does}").as_bytes()).expect("a component");
+        let Ok(sent) = world.registry.upload(format!("\0asm {does}").as_bytes()) else { return };
         let command = command(sent.entry.decider.digest);
         let request = DeciderRequest { id: id.into(), expect_revision: None, command };
-        world.decider_command(request).expect("a command");
+        if let Err(refused) = world.decider_command(request) {
+            eprintln!("{refused}");
+        }
         self.publish(world);
     }
 

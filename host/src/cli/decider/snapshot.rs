@@ -61,6 +61,8 @@ fn check(nodes: &Nodes) -> Result<(), Wrong> {
         probe_at,
         restart_at,
         stage_deadline,
+        turn,
+        marks,
     ];
     for (name, entries) in columns {
         if entries != rows {
