@@ -55,17 +55,18 @@ fn judge_group(step: &Changed<'_>, at: u32, group: &GroupShape, begun: Begun, fo
             broken(found, "B1", format!("a healthy node of {name} is replaced while its rollout is paused"));
         }
     }
-    let Some(most) = limits.max_failing else { return };
-    // A retry changes nothing of what fails: it has no less failures, and is not ready.
-    let failing = count(step.after, at, fails);
-    if failing > most {
-        if begun.replaced > 0 {
-            broken(found, "B2", format!("a healthy node of {name} is replaced while {failing} fail"));
-        }
-        let trying = count(step.after, at, |slot| fails(slot) && slot.node.as_ref().is_some_and(ManagedNode::climbs));
-        if begun.retried > 1 || (begun.retried == 1 && trying > 1) {
-            broken(found, "B2", format!("{trying} of {name} are tried at once while {failing} fail"));
-        }
+    // What failed when that was decided: an attempt that begins with a mended template counts from then on.
+    let failing = count(step.before, at, fails);
+    if limits.max_failing.is_none_or(|most| failing <= most) {
+        return;
+    }
+    if begun.replaced > 0 {
+        broken(found, "B2", format!("a healthy node of {name} is replaced while {failing} fail"));
+    }
+    let trying = count(step.before, at, |slot| fails(slot) && slot.node.as_ref().is_some_and(ManagedNode::climbs));
+    if begun.retried > 0 && begun.retried + trying > 1 {
+        let all = begun.retried + trying;
+        broken(found, "B2", format!("{all} of {name} are tried at once while {failing} fail"));
     }
 }
 
