@@ -55,7 +55,23 @@ pub fn wild(random: &mut Random, rows: usize) -> Snapshot {
     for node in 0..rows {
         nodes.push(wild_row(random, node as u32, now_ms));
     }
-    snapshot(now_ms, random.number(), nodes)
+    let mut wild = snapshot(now_ms, random.number(), nodes);
+    wild.groups.iter_mut().for_each(|group| limit(random, group));
+    wild
+}
+
+/// Limits, totals and pauses that need not agree with anything.
+fn limit(random: &mut Random, group: &mut Group) {
+    let number = |random: &mut Random| if random.once_in(9) { u32::MAX } else { random.below(12) as u32 };
+    let some = |random: &mut Random| if random.once_in(2) { None } else { Some(number(random)) };
+    group.max_unavailable = some(random);
+    group.max_failing = some(random);
+    (group.max_surge, group.available) = (number(random), number(random));
+    (group.failing, group.trying) = (number(random), random.below(3) as u32);
+    group.pauses = if random.once_in(3) { random.number() as u8 } else { 0 };
+    if random.once_in(4) {
+        group.parameters.push(("key".into(), "value".into()));
+    }
 }
 
 fn wild_row(random: &mut Random, node: u32, now_ms: u64) -> NodeRow {
@@ -140,13 +156,6 @@ fn snapshot(now_ms: u64, generation: u64, nodes: Nodes) -> Snapshot {
         failed: 1,
         deleting: 2,
         pending: 3,
-        // Groups differ in what they allow, and so do snapshots.
-        max_unavailable: (index == 1).then_some(3),
-        max_failing: (index == 1 && generation & 1 != 0).then_some(4),
-        available: 9,
-        failing: 5,
-        trying: (generation >> 1 & 1) as u32,
-        pauses: if index == 2 { (generation >> 2 & 7) as u8 } else { 0 },
         ..Group::default()
     };
     let template = |index: u32| Template {

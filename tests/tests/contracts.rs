@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use decider::{NO_INDEX, NodeRow, Snapshot, marks, v1_0};
+use decider::{Group, NO_INDEX, NodeRow, Snapshot, marks, v1_0};
 use engine::validate::check_plan;
 use homeostat::sandbox::{Contract, Limits, LoadedDecider, Sandbox};
 use hostile_guests_artifact as guests;
@@ -50,16 +50,23 @@ fn it_decides_like_the_current_one_where_nothing_of_1_1_is_used() {
         let rows = random.below(40) as usize;
         let mut snapshot = wild(&mut random, rows);
         snapshot.nodes.marks.fill(0);
+        snapshot.groups.iter_mut().for_each(unlimited);
         assert_eq!(earlier.reconcile(&snapshot).unwrap(), decider::reconcile(&snapshot), "seed {seed}");
     }
     let large = plausible(&mut Random::new(7), 50_000);
     assert_eq!(earlier.reconcile(&large).unwrap(), decider::reconcile(&large));
 }
 
+/// Without what 1.1 brought.
+fn unlimited(group: &mut Group) {
+    let Group { name, count, nodes, ready, failed, deleting, pending, .. } = std::mem::take(group);
+    *group = Group { name, count, nodes, ready, failed, deleting, pending, ..Group::default() };
+}
+
 #[test]
 fn it_is_shown_no_surge_slots() {
     let mut snapshot = Snapshot { now_ms: 5, run: "demo".into(), ..Snapshot::default() };
-    snapshot.groups.push(decider::Group { name: "web".into(), count: 1, max_surge: 2, ..Default::default() });
+    snapshot.groups.push(Group { name: "web".into(), count: 1, max_surge: 2, ..Default::default() });
     snapshot.templates.push(decider::Template::default());
     let ready = NodeRow { attempt: 7, stage: 8, live: 7, template: 0, ..NodeRow::vacant(0, 0, 0, 0) };
     snapshot.nodes.push(ready);

@@ -305,7 +305,11 @@ impl<'a> Player<'a> {
             Command::Wait(span) => self.with_session(|session| session.wait(*span)),
             Command::Wake => self.wake(),
             Command::Restart { fence } => self.restart(*fence),
-            Command::Restarted => self.feed(Input::Restarted),
+            Command::Restarted => {
+                // A start like any other: should the state be lost later, operations are numbered above it.
+                self.epoch += 1;
+                self.feed(Input::Restarted)
+            }
             Command::Clock { jump } => {
                 let session = self.session()?;
                 session.now_ms = match jump {

@@ -57,7 +57,8 @@ impl Play {
                     self.place.write(&fleet(&[group("web", count, script)]));
                 }
                 Act::Lose => {
-                    let first = leases(&self.place).into_iter().next().unwrap();
+                    let begun = |place: &Place| leases(place).into_iter().next().filter(|first| first.pid.is_some());
+                    let first = crate::fixture::until("there is one to lose", || begun(&self.place));
                     signal(first.pid.unwrap(), Signal::KILL);
                     lost = Some(first);
                 }
