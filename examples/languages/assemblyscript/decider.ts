@@ -1,5 +1,7 @@
 // The built-in ladder, rule for rule, in AssemblyScript. Change `decide` to make a policy of your own.
-import { Decision, Ends, Intent, Live, NO_INDEX, Node, Operation, Stage, Verb, act, description, hold, plan } from "./homeostat";
+import {
+  Decision, Ends, Group, Intent, Live, NO_INDEX, Node, Operation, Pauses, Stage, Verb, act, description, hold, plan,
+} from "./homeostat";
 
 const RULES: StaticArray<StaticArray<string>> = [
   ["R0", "A desired slot that no node holds gets a fresh attempt."],
@@ -20,11 +22,25 @@ const RULES: StaticArray<StaticArray<string>> = [
   ["R15", "A node whose bootstrap runs waits for its observations, until the stage's deadline."],
   ["R16", "A node with a lease and an endpoint and no session starts its bootstrap."],
   ["R17", "A node whose facts contradict each other, or are unknown, waits for a person and is reported."],
+  ["R18", "A ready node whose template changed stays as it is while its group's rollout is paused."],
+  ["R19", "A ready node whose template changed waits while as many of its group are unavailable as may be."],
+  ["R20", "While too many of a group's nodes fail, no ready node is replaced and destroyed ones restart one at a time."],
+  ["R21", "Nothing is made in a group while a person or a guard holds that back."],
+  ["R22", "Nothing that has not failed is ended in a group while a person or a guard holds that back."],
 ];
 
 function contradiction(): Decision { return hold(17, Ends.Person); }
 
-/** The decision for one node: a function of the node and the instant alone. */
+function circuitIsOpen(group: Group): bool { return group.hasMaxFailing != 0 && group.failing > group.maxFailing; }
+
+/** Whether the group's budget has a place left for replacing this ready node. */
+function hasPlace(node: Node, group: Group): bool {
+  if (group.hasMaxUnavailable == 0) return true;
+  const needed: u32 = group.count > group.maxUnavailable ? group.count - group.maxUnavailable : 0;
+  return group.available > needed && node.turn < group.available - needed;
+}
+
+/** The decision for one node: a function of the node, its group and the instant alone. */
 function decide(node: Node, now: u64): Decision {
   const stage = node.stage, ambiguous = node.ambiguous, live = node.live;
   const vacant = stage == Stage.Vacant, active = node.intent == Intent.Active, idle = node.pending == Operation.None;
@@ -32,6 +48,8 @@ function decide(node: Node, now: u64): Decision {
     live <= (Live.Lease | Live.Endpoint | Live.Session);
   if (!known || (node.attempt == 0) != vacant) return contradiction();
 
+  const group = node.groupOrNull;
+  const pauses: i32 = group !== null ? group.pauses : 0;
   const desired = node.desiredTemplate != NO_INDEX, drifted = desired && node.desiredTemplate != node.template;
   const lease = (live & Live.Lease) != 0, endpoint = (live & Live.Endpoint) != 0, session = (live & Live.Session) != 0;
   // A create or a bootstrap that may have happened has to be adopted before anything is destroyed.
@@ -40,15 +58,32 @@ function decide(node: Node, now: u64): Decision {
 
   if (vacant) {
     const empty = active && idle && sure && !lease && !endpoint && !session;
-    return desired && empty ? act(0, Verb.Insert) : contradiction();
+    if (!desired || !empty) return contradiction();
+    return pauses & Pauses.Making ? hold(21, Ends.Person) : act(0, Verb.Insert);
   }
   if (stage == Stage.Destroyed) {
     if (!idle || !sure || lease || session) return contradiction();
     if (!desired) return act(1, Verb.Reap);
-    return node.restartAt <= now ? act(2, Verb.Restart) : hold(3, Ends.Instant, node.restartAt);
+    if (node.restartAt > now) return hold(3, Ends.Instant, node.restartAt);
+    if (pauses & Pauses.Making) return hold(21, Ends.Person);
+    // While the circuit is open, one at a time is tried.
+    if (group !== null && !drifted && circuitIsOpen(group) && !(node.turn == 0 && group.trying == 0)) {
+      return hold(20, Ends.Circuit);
+    }
+    return act(2, Verb.Restart);
   }
 
-  if (active && (!desired || drifted || stage == Stage.Failed)) return act(4, Verb.BeginDelete);
+  // What drifted is kept while the rollout is paused: it goes on with the template it has.
+  const kept = drifted && (pauses & Pauses.Rollout) != 0, ready = stage == Stage.Dormant || stage == Stage.HandedOff;
+  if (active && drifted && ready && group !== null) {
+    if (kept) return hold(18, Ends.Person);
+    if (circuitIsOpen(group)) return hold(20, Ends.Circuit);
+    if (!hasPlace(node, group)) return hold(19, Ends.Budget);
+  }
+  if (active && stage == Stage.Failed) return act(4, Verb.BeginDelete);
+  if (active && (!desired || (drifted && !kept))) {
+    return pauses & Pauses.Ending ? hold(22, Ends.Person) : act(4, Verb.BeginDelete);
+  }
   if (!idle) return hold(5, Ends.Result, node.pendingDeadline);
   const due = node.nextEffectAt <= now;
 
@@ -69,7 +104,8 @@ function decide(node: Node, now: u64): Decision {
       return sure && lease ? hold(11, Ends.Steady) : contradiction();
     case Stage.New:
     case Stage.LeaseRequested:
-      return !bootstrapInDoubt && !lease && !endpoint && !session ? act(12, Verb.CreateLease) : contradiction();
+      if (bootstrapInDoubt || lease || endpoint || session) return contradiction();
+      return sure && (pauses & Pauses.Making) != 0 ? hold(21, Ends.Person) : act(12, Verb.CreateLease);
     case Stage.Joined:
       return sure && lease && session ? act(14, Verb.ConvergenceObserved) : contradiction();
     case Stage.BootstrapRunning:

@@ -8,6 +8,7 @@ export const enum Stage { Vacant, New, LeaseRequested, LeaseCreated, EndpointKno
 export const enum Intent { Active, Deleting }
 export const enum Operation { None, CreateLease, LookupEndpoint, StartBootstrap, CancelBootstrap, DestroyLease }
 export const enum Live { Lease = 1, Endpoint = 2, Session = 4 }
+export const enum Pauses { Making = 1, Ending = 2, Rollout = 4 }
 export const enum Verb {
   Hold, Insert, Reap, Restart, BeginDelete, MarkDestroyed, ConvergenceObserved, CreateLease, LookupEndpoint, StartBootstrap,
   CancelBootstrap, DestroyLease,
@@ -45,6 +46,18 @@ export class Snapshot {
   marks: usize; marksLength: usize;
 }
 
+/** A group of the desired shape, as it lies in memory. What may be missing has a flag before it. */
+@unmanaged
+export class Group {
+  name: usize; nameLength: usize;
+  count: u32; nodes: u32; ready: u32; failed: u32; deleting: u32; pending: u32;
+  hasMaxUnavailable: u8; maxUnavailable: u32;
+  maxSurge: u32; available: u32; failing: u32; trying: u32;
+  hasMaxFailing: u8; maxFailing: u32;
+  pauses: u8;
+  parameters: usize; parametersLength: usize;
+}
+
 /** One row of the snapshot's table. The same object is moved from row to row: do not keep it. */
 export class Node {
   at: usize = 0;
@@ -53,6 +66,12 @@ export class Node {
   get node(): u32 { return load<u32>(this.snapshot.node + this.at * 4); }
   get attempt(): u64 { return load<u64>(this.snapshot.attempt + this.at * 8); }
   get group(): u32 { return load<u32>(this.snapshot.group + this.at * 4); }
+  /** Its group; null when it is gone from the shape. */
+  get groupOrNull(): Group | null {
+    const index = this.group;
+    if (<usize>index >= this.snapshot.groupsLength) return null;
+    return changetype<Group>(this.snapshot.groups + index * offsetof<Group>());
+  }
   get slot(): u32 { return load<u32>(this.snapshot.slot + this.at * 4); }
   get stage(): i32 { return load<u8>(this.snapshot.stage + this.at); }
   get intent(): i32 { return load<u8>(this.snapshot.intent + this.at); }

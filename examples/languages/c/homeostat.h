@@ -10,12 +10,14 @@
 #define NO_INDEX UINT32_MAX
 
 typedef exports_homeostat_decider_policy_snapshot_t snapshot_t;
+typedef exports_homeostat_decider_policy_group_t group_t;
 typedef exports_homeostat_decider_policy_rule_t rule_t;
 
 enum stage { VACANT, NEW, LEASE_REQUESTED, LEASE_CREATED, ENDPOINT_KNOWN, BOOTSTRAP_RUNNING, JOINED, HANDED_OFF, DORMANT, FAILED, DESTROYED };
 enum intent { ACTIVE, DELETING };
 enum operation { NO_OPERATION, CREATE_LEASE, LOOKUP_ENDPOINT, START_BOOTSTRAP, CANCEL_BOOTSTRAP, DESTROY_LEASE };
 enum live { LEASE = 1, ENDPOINT = 2, SESSION = 4 };
+enum pauses { MAKING = 1, ENDING = 2, ROLLOUT = 4 };
 enum verb {
     HOLD, DO_INSERT, DO_REAP, DO_RESTART, DO_BEGIN_DELETE, DO_MARK_DESTROYED, DO_CONVERGENCE_OBSERVED,
     DO_CREATE_LEASE, DO_LOOKUP_ENDPOINT, DO_START_BOOTSTRAP, DO_CANCEL_BOOTSTRAP, DO_DESTROY_LEASE,
@@ -35,6 +37,11 @@ typedef struct {
     uint32_t turn;
     uint8_t marks;
 } node_t;
+
+// The node's group; NULL when it is gone from the shape.
+static inline const group_t *group_of(const node_t *node, const snapshot_t *snapshot) {
+    return node->group < snapshot->groups.len ? &snapshot->groups.ptr[node->group] : 0;
+}
 
 // What is decided for a node, and the number of the rule that it follows from.
 typedef struct {

@@ -20,6 +20,11 @@ const RULES = {
   R15: "A node whose bootstrap runs waits for its observations, until the stage's deadline.",
   R16: 'A node with a lease and an endpoint and no session starts its bootstrap.',
   R17: 'A node whose facts contradict each other, or are unknown, waits for a person and is reported.',
+  R18: "A ready node whose template changed stays as it is while its group's rollout is paused.",
+  R19: 'A ready node whose template changed waits while as many of its group are unavailable as may be.',
+  R20: "While too many of a group's nodes fail, no ready node is replaced and destroyed ones restart one at a time.",
+  R21: 'Nothing is made in a group while a person or a guard holds that back.',
+  R22: 'Nothing that has not failed is ended in a group while a person or a guard holds that back.',
 };
 
 // What does not change from node to node is made once.
@@ -38,8 +43,22 @@ const LOOK_UP = act('R13', 'lookup-endpoint');
 const CONVERGED = act('R14', 'convergence-observed');
 const START = act('R16', 'start-bootstrap');
 const CONTRADICTION = hold('R17', 'person');
+const ROLLOUT_PAUSED = hold('R18', 'person');
+const BUDGET_USED_UP = hold('R19', 'budget');
+const CIRCUIT_OPEN = hold('R20', 'circuit');
+const MAKING_HELD = hold('R21', 'person');
+const ENDING_HELD = hold('R22', 'person');
 
-/** The decision for one node: a function of the node and the instant alone. */
+const circuitIsOpen = (group) => group.maxFailing !== undefined && group.failing > group.maxFailing;
+
+/** Whether the group's budget has a place left for replacing this ready node. */
+function hasPlace(node, { maxUnavailable, available, count }) {
+  if (maxUnavailable === undefined) return true;
+  const spare = available - Math.max(count - maxUnavailable, 0);
+  return node.turn !== null && node.turn < spare;
+}
+
+/** The decision for one node: a function of the node, its group and the instant alone. */
 function decide(node, now) {
   const { stage, ambiguous } = node;
   const vacant = stage === 'vacant';
@@ -55,15 +74,33 @@ function decide(node, now) {
   const sure = !createInDoubt && !bootstrapInDoubt;
 
   if (vacant) {
-    return node.desired && active && idle && sure && !lease && !endpoint && !session ? INSERT : CONTRADICTION;
+    if (!node.desired || !active || !idle || !sure || lease || endpoint || session) return CONTRADICTION;
+    return node.group?.makingHeld ? MAKING_HELD : INSERT;
   }
   if (stage === 'destroyed') {
     if (!idle || !sure || lease || session) return CONTRADICTION;
     if (!node.desired) return REAP;
-    return node.restartAt <= now ? RESTART : hold('R3', 'instant', node.restartAt);
+    if (node.restartAt > now) return hold('R3', 'instant', node.restartAt);
+    const { group } = node;
+    if (group?.makingHeld) return MAKING_HELD;
+    // While the circuit is open, one at a time is tried.
+    const tried = group && node.turn === 0 && group.trying === 0;
+    if (group && !node.drifted && circuitIsOpen(group) && !tried) return CIRCUIT_OPEN;
+    return RESTART;
   }
 
-  if (active && (!node.desired || node.drifted || stage === 'failed')) return BEGIN_DELETE;
+  if (active && (!node.desired || node.drifted || stage === 'failed')) {
+    const { group } = node;
+    const kept = node.drifted && group !== null && group.rolloutPaused;
+    if (node.drifted && group && (stage === 'dormant' || stage === 'handed-off')) {
+      if (kept) return ROLLOUT_PAUSED;
+      if (circuitIsOpen(group)) return CIRCUIT_OPEN;
+      if (!hasPlace(node, group)) return BUDGET_USED_UP;
+    }
+    if (stage === 'failed') return BEGIN_DELETE;
+    // What is kept goes on with the template it has.
+    if (!kept) return group?.endingHeld ? ENDING_HELD : BEGIN_DELETE;
+  }
   if (!idle) return hold('R5', 'result', node.pendingDeadline);
   const due = node.nextEffectAt <= now;
 
@@ -84,7 +121,8 @@ function decide(node, now) {
       return sure && lease ? STEADY : CONTRADICTION;
     case 'new':
     case 'lease-requested':
-      return !bootstrapInDoubt && !lease && !endpoint && !session ? CREATE : CONTRADICTION;
+      if (bootstrapInDoubt || lease || endpoint || session) return CONTRADICTION;
+      return sure && node.group?.makingHeld ? MAKING_HELD : CREATE;
     case 'joined':
       return sure && lease && session ? CONVERGED : CONTRADICTION;
     case 'bootstrap-running':

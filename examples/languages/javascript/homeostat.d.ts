@@ -32,8 +32,11 @@ export interface Group {
   readonly failing: number;
   readonly trying: number;
   readonly maxFailing?: number;
-  /** Bits: 1 what would be made, 2 what would be ended, 4 rollouts. */
+  /** What is held back, as bits; the next three are what they say. */
   readonly pauses: number;
+  readonly makingHeld: boolean;
+  readonly endingHeld: boolean;
+  readonly rolloutPaused: boolean;
   /** What the operator sets for policies, sorted by key. */
   readonly parameters: ReadonlyArray<readonly [string, string]>;
 }

@@ -19,6 +19,7 @@ const HOLDS = ['none', 'instant', 'result', 'observation', 'steady', 'person', '
 const NO_INDEX = 0xffffffff;
 const [LEASE, ENDPOINT, SESSION] = [1, 2, 4];
 const SURGE = 1;
+const [MAKING, ENDING, ROLLOUT] = [1, 2, 4];
 
 /**
  * One row of the snapshot's table. The same object is moved from row to row: do not keep it. What nearly every policy reads is
@@ -74,6 +75,11 @@ export function decider({ name, version, contract = '1.1.0', rules, decide }) {
       const verb = new Uint8Array(rows);
       const held = new Uint8Array(rows);
       const until = new BigUint64Array(rows);
+      for (const group of snapshot.groups) {
+        group.makingHeld = (group.pauses & MAKING) !== 0;
+        group.endingHeld = (group.pauses & ENDING) !== 0;
+        group.rolloutPaused = (group.pauses & ROLLOUT) !== 0;
+      }
       const node = new Node(snapshot);
       let wakeAtMs = 0n;
       for (let at = 0; at < rows; at += 1) {

@@ -16,7 +16,7 @@ pub fn reconcile(snapshot: &Snapshot) -> Plan {
 /// The decision for one node. It may depend on the row, the instant, the settings and the groups' totals, but not on which other
 /// rows there are.
 fn choose(snapshot: &Snapshot, row: &NodeRow) -> Decided {
-    decider::decide(row, snapshot.now_ms)
+    decider::decide(row, snapshot)
 }
 
 #[cfg(target_arch = "wasm32")]
