@@ -65,7 +65,7 @@ check: setup ## format, lints, documentation, licences
 
 # Where the seed differs, so do the cases.
 fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number
-	HOMEOSTAT_FUZZ_SECONDS=$(FUZZ_SECONDS) HOMEOSTAT_FUZZ_SEED=$$(date +%s) HOMEOSTAT_FUZZ_KEEP=1 \
+	HOMEOSTAT_FUZZ_SECONDS=$(FUZZ_SECONDS) HOMEOSTAT_FUZZ_SEED=$$(date +%s) \
 		$(CARGO) test --release --locked --test fuzz -- --nocapture --test-threads=1
 
 bench: setup ## what a decision costs, the component against the native call

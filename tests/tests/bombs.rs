@@ -46,6 +46,10 @@ fn nested(depth: usize) -> Vec<u8> {
     (0..depth).fold(component(&[]), |inner, _| component(&[section(4, &inner)]))
 }
 
+fn beside(count: usize) -> Vec<u8> {
+    component(&[section(4, &component(&[])).repeat(count)])
+}
+
 fn instances(count: usize) -> Vec<u8> {
     component(&[section(1, &module(&[])), section(2, &repeated(count, &[0, 0, 0]))])
 }
@@ -74,8 +78,11 @@ fn what_is_small_and_becomes_large_is_refused_or_bounded() {
         ("lists of lists", chain(90, &|at| [vec![0x70], signed(at)].concat()), "other-world"),
         ("lists of lists without an end", chain(100_000, &|at| [vec![0x70], signed(at)].concat()), "invalid"),
         ("pairs of pairs", chain(60, &|at| [vec![0x6f, 2], signed(at), signed(at)].concat()), "invalid"),
-        ("fifty components in each other", nested(50), "other-world"),
+        ("ten components in each other", nested(10), "other-world"),
+        // Its compilation took eight gigabytes.
         ("twenty thousand components in each other", nested(20_000), "too-complex"),
+        ("nine hundred components side by side", beside(900), "other-world"),
+        ("a million components side by side", beside(1_000_000), "too-complex"),
         ("five instances", instances(5), "resources"),
         ("a million instances", instances(1_000_000), "invalid"),
         ("seven megabytes of nothing", component(&[section(0, &vec![0; 7 << 20])]), "other-world"),

@@ -13,8 +13,11 @@ use super::limits::Limits;
 const SHARE_OF_ONE: u64 = 10;
 /// What a function costs when there is nothing in it.
 const FUNCTION: u64 = 500;
-/// A reader of components keeps a table for each level; nobody needs many.
-const DEPTH: u64 = 100;
+/// The most components that may lie in each other: what a component of parts needs is a handful, and the compiler's memory grows
+/// with the square.
+const DEEPEST: u64 = 20;
+/// The most modules and components in all.
+const PARTS: u64 = 1_000;
 /// How many variables a level of nested loops weighs as much as.
 const LOOP: u64 = 10;
 
@@ -28,10 +31,12 @@ pub(super) fn check(bytes: &[u8], limits: &Limits) -> Result<(), LoadError> {
             // Core modules are not nested: types and functions are those of the module at hand.
             Payload::Version { .. } => {
                 count.module = Module::default();
-                count.depth += 1;
-                limit("depth of components in each other", count.depth, DEPTH)?;
+                count.open += 1;
+                count.parts += 1;
+                limit("number of components in each other", count.open, DEEPEST)?;
+                limit("number of modules and components", count.parts, PARTS)?;
             }
-            Payload::End(_) => count.depth = count.depth.saturating_sub(1),
+            Payload::End(_) => count.open = count.open.saturating_sub(1),
             Payload::TypeSection(types) => {
                 for group in types {
                     let Ok(group) = group else { return Ok(()) };
@@ -86,8 +91,9 @@ fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), LoadError> {
 struct Count {
     functions: u64,
     total: u64,
-    /// How many components and modules are open.
-    depth: u64,
+    /// Those that have begun and not ended.
+    open: u64,
+    parts: u64,
     module: Module,
 }
 
