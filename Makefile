@@ -6,6 +6,9 @@ GUEST ?= $(or $(HOMEOSTAT_GUEST_TOOLCHAIN),auto)
 # What `make run` brings up.
 FLEET ?= examples/web.toml
 
+# How long each target of make fuzz runs.
+FUZZ_SECONDS ?= 600
+
 CARGO ?= cargo
 # The flag without a meaning sets these pages apart from those that were made without a list of what is public.
 DOC = RUSTDOC=$(CURDIR)/scripts/rustdoc.sh RUSTDOCFLAGS="-D warnings --cfg surface" $(CARGO) doc --release --locked --workspace --no-deps
@@ -18,7 +21,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser build run deciders test check bench public-api fmt
+.PHONY: help setup browser build run deciders test check fuzz bench public-api fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +62,11 @@ check: setup ## format, lints, documentation, licences
 	else \
 		echo "cargo-deny is not installed: tests/tests/licences.rs has checked licences and sources, advisories are unchecked"; \
 	fi
+
+# Where the seed differs, so do the cases.
+fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number
+	HOMEOSTAT_FUZZ_SECONDS=$(FUZZ_SECONDS) HOMEOSTAT_FUZZ_SEED=$$(date +%s) HOMEOSTAT_FUZZ_KEEP=1 \
+		$(CARGO) test --release --locked --test fuzz -- --nocapture --test-threads=1
 
 bench: setup ## what a decision costs, the component against the native call
 	$(CARGO) bench --locked -p benches

@@ -60,11 +60,8 @@ pub fn loops(depth: usize, locals: usize) -> Vec<u8> {
         body.extend([vec![0x20], leb(local - 1), vec![0x21], leb(local)].concat());
     }
     // Each loop may start again, as long as the last local is not zero.
-    for loops in 0..depth {
-        body.extend([vec![0x20], leb(locals as u64 - 1), vec![0x0d, 0]].concat());
-        body.push(0x0b);
-        let _ = loops;
-    }
+    let again = [vec![0x20], leb(locals as u64 - 1), vec![0x0d, 0, 0x0b]].concat();
+    body.extend(again.repeat(depth));
     body.push(0x0b);
     body
 }

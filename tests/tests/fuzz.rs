@@ -25,7 +25,7 @@ fn resident_kb() -> u64 {
 
 /// Words without the numbers and names in them: two refusals for one reason are one.
 fn shape_of(text: &str) -> String {
-    text.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
+    text.chars().filter(|c| !c.is_ascii_digit()).take(140).collect()
 }
 
 // Components.
@@ -158,17 +158,13 @@ fn snapshots() {
         let native = decider::reconcile(&snapshot);
         let plan = component.reconcile(&snapshot).unwrap();
         assert!(native == plan, "the two decide differently on {}", serde_json::to_string(&snapshot).unwrap());
-        // A plan may only be refused for what no snapshot of the host's has: numbers or attempts that are there twice.
-        let sane = snapshot.nodes.node.iter().enumerate().all(|(at, node)| *node as usize == at);
-        if sane {
-            let checked = check_plan(&plan, &snapshot, rules);
-            assert!(checked.is_ok(), "{checked:?} on {}", serde_json::to_string(&snapshot).unwrap());
-        }
+        // Facts that contradict each other can make a plan that is refused; whether it is, is for the validator to say.
+        let checked = check_plan(&plan, &snapshot, rules).map_err(|error| error.property());
         let mut last = plan.decisions.rule.iter().zip(&plan.decisions.verb).map(|(r, v)| (*r, *v)).collect::<Vec<_>>();
         last.sort_unstable();
         last.dedup();
         last.truncate(3);
-        format!("{last:?}")
+        format!("{checked:?} {last:?}")
     };
     let mut random = Random::new(5);
     let mut fresh = |bytes: u64| (0..bytes).map(|_| random.number() as u8).collect::<Vec<u8>>();
@@ -204,21 +200,29 @@ fn bent(choices: &mut Choices<'_>, snapshot: &Snapshot) -> Plan {
             continue;
         }
         let at = choices.below(decisions.node.len() as u32) as usize;
-        match choices.below(12) {
+        match choices.below(10) {
             0 => decisions.node[at] = choices.number(1) as u32,
             1 => decisions.attempt[at] = choices.number(decisions.attempt[at]),
             2 => decisions.rule[at] = choices.byte(),
             3 => decisions.hold[at] = choices.byte(),
             4 => decisions.until[at] = choices.number(now_ms),
             5 => plan.wake_at_ms = choices.number(now_ms),
-            6 => decisions.node.truncate(at),
-            7 => drop(decisions.verb.remove(at)),
             // Most often another verb, which may be legal.
             _ => {
                 decisions.verb[at] = choices.byte() % 13;
                 decisions.hold[at] = if decisions.verb[at] == 0 { choices.byte() % 7 } else { 0 };
             }
         }
+    }
+    let decisions = &mut plan.decisions;
+    match choices.below(32) {
+        0 => decisions.node.truncate(1),
+        1 => decisions.attempt.push(1),
+        2 => decisions.rule.clear(),
+        3 => drop(decisions.verb.pop()),
+        4 => decisions.hold.push(0),
+        5 => decisions.until.clear(),
+        _ => {}
     }
     plan
 }

@@ -259,7 +259,7 @@ fn every_limit_is_set_by_its_name_and_has_a_range() {
     limits.set("memory-bytes", "33_554_432").unwrap();
     assert_eq!(limits, Limits { memory_bytes: 32 << 20, ..Limits::default() });
     for (name, value, message) in [
-        ("memory", "1", "\"memory\" is no limit; the limits are component-bytes, fuel-base"),
+        ("memory", "1", "\"memory\" is no limit; the limits are component-bytes, functions, complexity, fuel-base"),
         ("tables", "many", "tables: \"many\" is not a whole number"),
         ("tables", "-1", "tables: \"-1\" is not a whole number"),
         ("tables", "0", "tables: 0 is not between 1 and 100 tables"),

@@ -89,7 +89,7 @@ function stages(swap) {
     const ends = stage.state === "running" && Number.isFinite(stage.until_ms);
     return el("li", { data, "aria-current": stage.state === "running" && "step" },
       el("span", { class: "mark", "aria-hidden": "true" }, mark),
-      el("span", null, el("b", null, visible(stage.stage, 20)), ` ${visible(stage.state, 20)}`,
+      el("span", null, el("b", null, visible(stage.stage, 20)), ` ${stage.state === "cancelled" && !Number.isFinite(stage.started_ms) ? "not reached" : visible(stage.state, 20)}`,
         text && [": ", el("span", { dir: "auto" }, visible(text, 400))],
         ends && [", ends ", el("span", { data: { until: stage.until_ms } }, until(stage.until_ms, true))]));
   }));

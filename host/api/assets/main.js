@@ -8,7 +8,7 @@ import { Drawer } from "./drawer.js";
 import { alerts, headline, summary } from "./summary.js";
 import { came, decided, tone } from "./decider.js";
 import { el, setText, setAttribute, throttle } from "./dom.js";
-import { instant, length, skew } from "./clock.js";
+import { instant, length, skew, until } from "./clock.js";
 
 const $ = (id) => document.getElementById(id);
 const STATUS_EVERY_MS = 30_000;
@@ -250,6 +250,7 @@ setInterval(() => {
   if (document.hidden) return;
   list.tick(link.live);
   drawer.tick(link.live);
+  for (const made of $("alerts").querySelectorAll("[data-until]")) setText(made, until(Number(made.dataset.until), link.live));
   if (!link.live) showLink();
   if (fleet.status) summary($, fleet, link.live);
 }, 1000);

@@ -33,6 +33,11 @@ impl Driver {
             let Some(slot) = state.slot(*node) else { continue };
             let mut row = wire_row(*node, slot, &mut index);
             row.turn = turns.of(node.0 as usize);
+            if row.group == NO_INDEX && state.sees_rollouts {
+                // Contract 1.0 was shown none for a slot that is scaled away.
+                let at = groups.iter().position(|group| group.name == slot.group);
+                row.group = at.and_then(|at| u32::try_from(at).ok()).unwrap_or(NO_INDEX);
+            }
             columns.push(row);
         }
         let desired = state.desired.as_ref();

@@ -94,6 +94,7 @@ mutations! {
     "A pause holds nothing." PauseIgnored: "SPEC 10";
     "A resumption does not make a pass." ResumeDoesNotWake: "L4" | "L1";
     "A guard does not count what it lets through." GuardDoesNotCount: "SPEC 10";
+    "A guard's pause holds clean-ups that have begun." GuardHoldsCleanUps: "SPEC 10";
     "A restart forgets what the guards have counted." RestartForgetsWindows: "SPEC 10";
     "Live resources are not counted." LiveNotCounted: "SPEC 10";
     "A group's destroyed slots are not counted." ShareNotCounted: "SPEC 10";
@@ -103,7 +104,6 @@ mutations! {
     // Rollouts.
     "A group's budget is not shown to the decider." BudgetNotShown: "B1";
     "Each node that waits to be replaced is told that it is first." EveryTurnIsFirst: "B1" | "B2";
-    "Decisions that rest on totals of the group are applied after those have changed." StaleTotals: "B1" | "B2";
     "Failing nodes are not counted." FailingNotCounted: "B2";
     "An attempt of a failing node is always said to be under way." TryingForEver: "L1" | "L4";
     "A rollout goes on though the fleet file pauses it." RolloutPauseIgnored: "B1";

@@ -6,9 +6,9 @@ use crate::command::Command;
 use crate::guard::Guard;
 use crate::invariants::{Changed, Found, broken, nodes, submits};
 use crate::io::{Input, Operation, Request};
-use crate::pause::{By, Effect, group_of};
+use crate::pause::{By, Effect, Held, HeldBy, Pause, group_of};
 use crate::shape::slot_name;
-use crate::state::ClusterState;
+use crate::state::{ClusterState, Reap};
 
 pub(crate) fn judge(step: &Changed<'_>, found: &mut Found) {
     slots(step, found);
@@ -72,12 +72,18 @@ fn retired(step: &Changed<'_>, found: &mut Found) {
 }
 
 /// What an operation does outside, as far as it shows.
-fn effect(state: &ClusterState, operation: &Operation) -> Effect {
-    let holder = state.holder(operation.id.attempt).and_then(|node| state.slot(node)?.node.as_ref());
+fn effect(before: &ClusterState, after: &ClusterState, operation: &Operation) -> Effect {
+    let holder = after.holder(operation.id.attempt).and_then(|node| after.slot(node)?.node.as_ref());
     let deleting = holder.is_none_or(|node| node.intent == decider::Intent::Deleting);
     match &operation.request {
-        Request::CancelBootstrap { .. } | Request::DestroyLease { .. } => Effect::Destroy,
-        Request::CreateLease(_) | Request::StartBootstrap { .. } if deleting => Effect::Destroy,
+        // A sweep's own destroy: what was counted has begun.
+        Request::DestroyLease { lease } if holder.is_none_or(|node| node.lease.as_ref() != Some(lease)) => {
+            let is = |reap: &&Reap| reap.lease == *lease && reap.key.attempt == operation.id.attempt;
+            let orphans = before.orphans.values().filter_map(|orphan| orphan.destroying.as_deref());
+            before.reaps.values().chain(orphans).find(is).map_or(Effect::Destroy, Reap::effect)
+        }
+        Request::CancelBootstrap { .. } | Request::DestroyLease { .. } => Effect::CleanUp,
+        Request::CreateLease(_) | Request::StartBootstrap { .. } if deleting => Effect::CleanUp,
         Request::CreateLease(_) => Effect::Create,
         Request::SettleCreate(_) | Request::LookupEndpoint { .. } | Request::StartBootstrap { .. } => Effect::Other,
     }
@@ -92,7 +98,7 @@ fn paused(step: &Changed<'_>, found: &mut Found) {
     }
     let held = |group: &str, effect: Effect| pauses().any(|pause| pause.holds(group, effect));
     for operation in submits(step) {
-        if held(group_of(&operation.key.slot), effect(step.after, operation)) {
+        if held(group_of(&operation.key.slot), effect(step.before, step.after, operation)) {
             broken(found, "SPEC 10", format!("{} left while that is paused", operation.id));
         }
     }
@@ -111,10 +117,24 @@ fn paused(step: &Changed<'_>, found: &mut Found) {
     }
 }
 
-/// A guard's count is never above its limit, and nobody but a person ends its pause.
+/// A guard's count is never above its limit, nobody but a person ends its pause, and what it let through ends.
 fn admitted(step: &Changed<'_>, found: &mut Found) {
+    for slot in &step.after.slots {
+        if let Some(Held {
+            effect: Effect::CleanUp,
+            by: HeldBy::Pause(Pause { by: By::Guard { guard, .. }, .. }),
+            ..
+        }) = &slot.held
+        {
+            broken(
+                found,
+                "SPEC 10",
+                format!("the guard {} holds the clean-up of {}, which has begun", guard.label(), slot.name),
+            );
+        }
+    }
     let kept = |guard: Guard| {
-        let by = |pause: &crate::pause::Pause| matches!(pause.by, By::Guard { guard: of, .. } if of == guard);
+        let by = |pause: &Pause| matches!(pause.by, By::Guard { guard: of, .. } if of == guard);
         let before = step.before.pauses.iter().filter(|pause| by(pause)).count();
         before <= step.after.pauses.iter().filter(|pause| by(pause)).count()
     };

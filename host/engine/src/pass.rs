@@ -310,13 +310,8 @@ impl Driver {
         // What holds it may have counted the time since when.
         let earlier = slot.held.take();
         if verb == Verb::Hold {
-            let (name, facts) = (slot.name.clone(), slot.facts_text());
             if hold == Some(HoldKind::Person) {
-                if let Some(held) = self.paused_for(node) {
-                    self.hold_back(node, earlier, held);
-                } else if !was_inconsistent {
-                    self.notice(Notice::Inconsistent { node: name, facts });
-                }
+                self.await_person(&pass.snapshot, node, earlier, was_inconsistent);
             }
             if hold == Some(HoldKind::Steady) && self.mutated(Mutation::RestlessPass) {
                 self.touch(node);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use decider::{Intent, OperationKind, Stage, Verb};
+use decider::{Intent, OperationKind, Snapshot, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Driver;
@@ -39,7 +39,7 @@ impl Only {
         match self {
             Only::All => true,
             Only::Create => effect == Effect::Create,
-            Only::Destroy => effect == Effect::Destroy,
+            Only::Destroy => matches!(effect, Effect::Destroy | Effect::CleanUp),
         }
     }
 }
@@ -50,8 +50,10 @@ impl Only {
 pub enum Effect {
     /// It makes something new, or begins an attempt that will.
     Create,
-    /// It ends something, or serves a clean-up.
+    /// It begins to end something.
     Destroy,
+    /// It serves a clean-up that has begun.
+    CleanUp,
     /// It looks, or boots what is there.
     Other,
 }
@@ -61,7 +63,7 @@ impl Effect {
     pub const fn label(self) -> &'static str {
         match self {
             Effect::Create => "create",
-            Effect::Destroy => "destroy",
+            Effect::Destroy | Effect::CleanUp => "destroy",
             Effect::Other => "operation",
         }
     }
@@ -125,9 +127,10 @@ impl Pause {
         everything || (self.scope.as_deref() == group && effect)
     }
 
-    /// Whether it holds such an effect for a group's slots.
+    /// Whether it holds such an effect for a group's slots. A guard's lets what has begun end: half a clean-up helps nobody.
     pub fn holds(&self, group: &str, effect: Effect) -> bool {
-        self.scope.as_deref().is_none_or(|scope| scope == group) && self.only.covers(effect)
+        let ends = effect == Effect::CleanUp && matches!(self.by, By::Guard { .. });
+        self.scope.as_deref().is_none_or(|scope| scope == group) && self.only.covers(effect) && !ends
     }
 
     /// The command that ends it.
@@ -206,7 +209,23 @@ impl Driver {
         if self.mutated(Mutation::PauseIgnored) {
             return None;
         }
+        let everything = effect == Effect::CleanUp && self.mutated(Mutation::GuardHoldsCleanUps);
+        let effect = if everything { Effect::Destroy } else { effect };
         self.state.pauses.iter().find(|pause| pause.holds(group, effect))
+    }
+
+    /// The decider lets a node wait for a person: because of a pause, or because its facts contradict each other.
+    pub(crate) fn await_person(&mut self, asked: &Snapshot, node: NodeId, earlier: Option<Held>, reported: bool) {
+        if let Some(held) = self.paused_for(node) {
+            return self.hold_back(node, earlier, held);
+        }
+        let Some(slot) = self.state.slot(node) else { return };
+        // What was paused when the decider was asked, and is not any more, is decided again by the next pass.
+        let paused = asked.groups.iter().any(|group| group.pauses != 0 && group.name == slot.group);
+        if !reported && !paused {
+            let (node, facts) = (slot.name.clone(), slot.facts_text());
+            self.notice(Notice::Inconsistent { node, facts });
+        }
     }
 
     /// What makes a node wait for a person that its facts do not: a pause, of which the decider knows.
@@ -247,11 +266,12 @@ impl Driver {
         match verb {
             Verb::Hold | Verb::Reap | Verb::MarkDestroyed | Verb::ConvergenceObserved => None,
             Verb::Insert | Verb::Restart => Some(Effect::Create),
-            Verb::BeginDelete | Verb::CancelBootstrap | Verb::DestroyLease => Some(Effect::Destroy),
+            Verb::BeginDelete => Some(Effect::Destroy),
+            Verb::CancelBootstrap | Verb::DestroyLease => Some(Effect::CleanUp),
             Verb::LookupEndpoint => Some(Effect::Other),
             Verb::CreateLease if looks() => Some(Effect::Other),
             // R6: the repetition that serves a clean-up is part of it.
-            Verb::CreateLease | Verb::StartBootstrap if deleting => Some(Effect::Destroy),
+            Verb::CreateLease | Verb::StartBootstrap if deleting => Some(Effect::CleanUp),
             Verb::CreateLease => Some(Effect::Create),
             Verb::StartBootstrap => Some(Effect::Other),
         }

@@ -40,6 +40,11 @@ impl Reap {
             counted: false,
         }
     }
+
+    /// What its next destroy is to pauses: the first one begins something, those after it end what has begun.
+    pub(crate) fn effect(&self) -> Effect {
+        if self.counted { Effect::CleanUp } else { Effect::Destroy }
+    }
 }
 
 impl Driver {
@@ -171,7 +176,7 @@ impl Driver {
         let holder = self.state.holder(attempt).and_then(|node| self.state.slot(node)?.node.as_ref());
         let needed = |held: &ManagedNode| held.pending.is_some() || held.lease.as_ref() == Some(&reap.lease);
         (matches!(of, Sweep::Orphan(_)) && holder.is_some_and(needed))
-            || self.pause_on(group_of(&reap.key.slot), Effect::Destroy).is_some()
+            || self.pause_on(group_of(&reap.key.slot), reap.effect()).is_some()
             || self.twin_pending(attempt)
     }
 

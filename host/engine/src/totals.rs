@@ -119,7 +119,7 @@ impl Driver {
     /// there are now is decided again: a node that died meanwhile takes the place in the budget.
     pub(crate) fn fresh(&self, snapshot: &Snapshot) -> Vec<bool> {
         let limited = |group: &decider::Group| group.max_unavailable.is_some() || group.max_failing.is_some();
-        if !snapshot.groups.iter().any(limited) || self.mutated(Mutation::StaleTotals) {
+        if !snapshot.groups.iter().any(limited) {
             return vec![true; snapshot.groups.len()];
         }
         let totals = |group: &decider::Group| (group.available, group.failing, group.trying);

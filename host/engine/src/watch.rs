@@ -61,6 +61,9 @@ impl Watch {
         if before.orphans != after.orphans {
             before.orphans.clone_from(&after.orphans);
         }
+        if before.reaps != after.reaps {
+            before.reaps.clone_from(&after.reaps);
+        }
         if before.pauses != after.pauses {
             before.pauses.clone_from(&after.pauses);
         }

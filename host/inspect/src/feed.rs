@@ -267,4 +267,35 @@ mod tests {
         let now = feed.status();
         assert_eq!(known.into_values().collect::<Vec<_>>(), now.nodes);
     }
+
+    #[test]
+    fn deciders_and_swaps_are_told_and_stay_when_views_are_published() {
+        let feed = Feed::new("s");
+        let mut first = fleet(&[("web-0", "new")]);
+        first.decider = DeciderStatus { name: "ladder".into(), ..DeciderStatus::default() };
+        feed.publish(first.clone());
+        let mut reader = feed.changes();
+        let mut told =
+            || -> Vec<What> { std::iter::from_fn(|| reader.try_recv().ok()).map(|c| c.what.clone()).collect() };
+        let other = DeciderStatus { name: "other".into(), ..DeciderStatus::default() };
+        let swap = |id: &str, text: &str| Swap { id: id.into(), text: text.into(), ..Swap::default() };
+        feed.deciders_are(5, other.clone(), vec![swap("b", "runs"), swap("a", "ended")]);
+        let swaps = [swap("a", "ended"), swap("b", "runs")].map(|swap| What::Swap(Box::new(swap)));
+        assert_eq!(told(), [&[What::Decider(Box::new(other.clone()))], &swaps[..]].concat());
+        assert_eq!(feed.status().now_ms, 5);
+        // The same again is no news, and only what went on is.
+        feed.deciders_are(6, other.clone(), vec![swap("b", "runs"), swap("a", "ended")]);
+        assert_eq!(told(), []);
+        feed.deciders_are(7, other.clone(), vec![swap("b", "ended"), swap("a", "ended")]);
+        assert_eq!(told(), [What::Swap(Box::new(swap("b", "ended")))]);
+        // A view knows how the decider fails, and no more of it.
+        first.decider.failure = Some("out-of-fuel: x".into());
+        feed.publish(first);
+        let failing = DeciderStatus { failure: Some("out-of-fuel: x".into()), ..other };
+        assert_eq!(told(), [What::Decider(Box::new(failing.clone()))]);
+        assert_eq!((feed.status().decider.clone(), feed.status().swaps.len()), (failing, 2));
+        let many: Vec<Swap> = (0..40).map(|at| swap(&at.to_string(), "")).collect();
+        feed.deciders_are(8, DeciderStatus::default(), many);
+        assert_eq!(feed.status().swaps.len(), SWAPS);
+    }
 }

@@ -24,7 +24,8 @@ const MOST_RECORDS: u64 = 100_000;
 pub struct Roster {
     slots: Vec<String>,
     attempts: BTreeMap<AttemptId, u32>,
-    rules: Vec<Rule>,
+    /// The rules of each decider that is known, by its digest.
+    rules: BTreeMap<String, Vec<Rule>>,
 }
 
 impl Roster {
@@ -34,8 +35,13 @@ impl Roster {
         Roster {
             slots: state.slots.iter().map(|slot| slot.name.clone()).collect(),
             attempts: state.attempts.iter().map(|(attempt, known)| (*attempt, known.node.0)).collect(),
-            rules: driver.decider().rules.clone(),
+            rules: BTreeMap::from([(driver.decider().digest.clone(), driver.decider().rules.clone())]),
         }
+    }
+
+    /// A decider that was in force at some time may cite these rules.
+    pub fn learn(&mut self, digest: &str, rules: &[Rule]) {
+        self.rules.entry(digest.into()).or_insert_with(|| rules.to_vec());
     }
 
     /// Whether there ever was a slot of that name.
@@ -64,6 +70,7 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
     let least = to.saturating_sub(MOST_RECORDS).max(first);
     // Newest chunk first; within a chunk oldest first.
     let mut chunks: Vec<Vec<HistoryItem>> = Vec::new();
+    let mut rules = roster.rules.clone();
     let mut found = 0;
     while to > least && found < limit {
         let from = to.saturating_sub(CHUNK).max(least);
@@ -74,7 +81,7 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
             if line.seq >= to {
                 break;
             }
-            collect(&line, roster, query.node.as_deref(), &mut last_rule, &mut items);
+            collect(&line, roster, &mut rules, query.node.as_deref(), &mut last_rule, &mut items);
         }
         found += items.len();
         chunks.push(items);
@@ -98,6 +105,7 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
 fn collect(
     line: &Line,
     roster: &Roster,
+    rules: &mut BTreeMap<String, Vec<Rule>>,
     only: Option<&str>,
     last_rule: &mut BTreeMap<u32, u8>,
     items: &mut Vec<HistoryItem>,
@@ -109,21 +117,28 @@ fn collect(
         }
     };
     match &line.entry {
-        Entry::Start(_) => add("restart", None, None, "a fresh run".into()),
+        Entry::Start(start) => {
+            rules.insert(start.decider.digest.clone(), start.decider.rules.clone());
+            add("restart", None, None, "a fresh run".into());
+        }
         Entry::Dispatch { id, kind, key, provider } => {
             let text = format!("{id} {} at {provider}", kind.label());
             add("dispatch", Some(key.slot.clone()), Some(key.attempt), text);
         }
-        Entry::Pass { answer: Answer::Plan(plan), snapshot: Some(_), .. } => {
+        Entry::Pass { decider, answer: Answer::Plan(plan), snapshot: Some(_), .. } => {
+            // Numbers mean what the one that was asked declared.
+            let cited = rules.get(decider).map_or(&[][..], Vec::as_slice);
             for row in plan.decisions.rows() {
                 let same = last_rule.insert(row.node, row.rule) == Some(row.rule);
                 let holds = row.verb == Verb::Hold.code();
                 if holds && (same || only.is_none()) {
                     continue;
                 }
-                let rule = roster.rules.get(usize::from(row.rule));
-                let (id, why) = rule.map_or(("?", ""), |rule| (rule.id.as_str(), rule.sentence.as_str()));
-                add("decision", roster.slot(row.node), None, format!("{id} {}: {why}", verb(row.verb)));
+                let text = match cited.get(usize::from(row.rule)) {
+                    Some(rule) => format!("{} {}: {}", rule.id, verb(row.verb), rule.sentence),
+                    None => format!("rule #{} {}", row.rule, verb(row.verb)),
+                };
+                add("decision", roster.slot(row.node), None, text);
             }
         }
         Entry::Pass { answer: Answer::Failure(failure), .. } => {
@@ -131,7 +146,10 @@ fn collect(
         }
         Entry::Input { of, error } => {
             let refused = error.as_deref().map(|words| format!(" (refused: {words})")).unwrap_or_default();
-            let words = || Words { state: None, rules: &roster.rules }.input(of) + &refused;
+            if let RecordedInput::DeciderChanged(identity) = of {
+                rules.insert(identity.digest.clone(), identity.rules.clone());
+            }
+            let words = || Words { state: None, rules: &[] }.input(of) + &refused;
             match of {
                 RecordedInput::Completed { id, result } => {
                     add("result", roster.slot_of(id.attempt), Some(id.attempt), format!("{id} {}", ended(result)));

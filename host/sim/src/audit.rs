@@ -212,6 +212,12 @@ impl Audit {
             }
         }
         for slot in begun {
+            let ends = |pause: &&Paused| {
+                pause.only != Only::Create && pause.scope.as_deref().is_none_or(|scope| scope == slot.group)
+            };
+            if self.pauses.iter().any(|pause| ends(&pause)) {
+                return broken("SPEC 10", format!("the deletion of {} begins while destroys are paused", slot.name));
+            }
             let found = self.destroy(driver.now_ms(), &slot.name);
             let Some(percent) = self.guards.destroyed_share_percent.filter(|_| found.is_none()) else {
                 if found.is_some() {
@@ -262,12 +268,17 @@ impl Audit {
             _ => None,
         };
         let destroys = lease.is_some() || matches!(operation.request, Request::CancelBootstrap { .. });
+        let state = driver.state();
+        let holder = state.holder(id.attempt).and_then(|node| state.slot(node)?.node.as_ref());
+        let sweeps = lease.filter(|lease| holder.is_none_or(|node| node.lease.as_ref() != Some(*lease)));
+        let begins = sweeps.is_some_and(|lease| !self.swept.contains(&(id.attempt, lease.clone())));
         let holds = |pause: &&Paused| {
             let here = pause.scope.as_deref().is_none_or(|scope| scope == group_of(slot));
             here && match pause.only {
                 Only::All => true,
                 Only::Create => creates,
-                Only::Destroy => destroys,
+                // What a guard let through ends.
+                Only::Destroy => destroys && (pause.by.is_none() || begins),
             }
         };
         if let Some(pause) = self.pauses.iter().find(holds) {
@@ -299,14 +310,8 @@ impl Audit {
                 }
             }
         }
-        let lease = lease?;
-        let state = driver.state();
-        let holder = state.holder(id.attempt).and_then(|node| state.slot(node)?.node.as_ref());
-        if holder.is_none_or(|node| node.lease.as_ref() != Some(lease))
-            && self.swept.insert((id.attempt, lease.clone()))
-        {
-            return self.destroy(now, lease);
-        }
-        None
+        let lease = sweeps.filter(|_| begins)?;
+        self.swept.insert((id.attempt, lease.clone()));
+        self.destroy(now, lease)
     }
 }

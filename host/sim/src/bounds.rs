@@ -7,6 +7,17 @@ use crate::run::LISTING_MS;
 /// The longest that anything in flight may still take effect, or a provider may have asked to wait.
 const LATE_MS: u64 = 300_000;
 
+/// The longest that an operation may take.
+fn longest(policy: &Policy) -> u64 {
+    let operations = &policy.deadlines;
+    operations
+        .create_lease_ms
+        .max(operations.lookup_endpoint_ms)
+        .max(operations.start_bootstrap_ms)
+        .max(operations.cancel_bootstrap_ms)
+        .max(operations.destroy_lease_ms)
+}
+
 /// A bound on time and on rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -17,18 +28,25 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// The bound where so many slots are replaced, or tried again, one after the other: each waits for its backoff, cleans up and
+    /// climbs without a fault.
+    pub fn one_by_one(self, policy: &Policy, slots: u64) -> Bound {
+        let Bound { ms, rounds } = self;
+        let waits = policy.backoff_cap_ms.saturating_mul(2).saturating_add(policy.probe_interval_ms.saturating_mul(4));
+        let more =
+            waits.saturating_add(longest(policy).saturating_mul(2)).saturating_add(LISTING_MS).saturating_mul(slots);
+        Bound {
+            ms: ms.saturating_add(more).min(1 << 40),
+            rounds: rounds.saturating_mul(2).saturating_add(more / 1_000),
+        }
+    }
+
     /// The bound for a fleet of so many slots at most, over so many providers, whose clock has to catch up `lag_ms`.
     ///
     /// The worst node is climbing with a silent bootstrap whose deadline is the longest there is; it then fails, is cleaned
     /// up, waits for its restart, and climbs once more without a fault. What lands late is swept by the listing after.
     pub fn of(policy: &Policy, slots: u64, providers: u64, lag_ms: u64) -> Bound {
-        let operations = &policy.deadlines;
-        let longest = operations
-            .create_lease_ms
-            .max(operations.lookup_endpoint_ms)
-            .max(operations.start_bootstrap_ms)
-            .max(operations.cancel_bootstrap_ms)
-            .max(operations.destroy_lease_ms);
+        let longest = longest(policy);
         let stages = &policy.stages;
         let growth = u64::from(stages.growth_cap.max(1));
         let stage = stages.join_ms.max(stages.bootstrap_ms).saturating_add(stages.endpoint_ms).saturating_mul(growth);

@@ -110,13 +110,15 @@ impl Sim<'_> {
         }
     }
 
-    /// The decider in force. The other one decides the same and numbers its rules the other way round, so that a plan
+    /// The decider in force. The other one decides the same, as far as it is shown the same, and numbers its rules the other way round, so that a plan
     /// that is taken for the other's cites the wrong rules.
     pub(crate) fn in_force(&self) -> DeciderIdentity {
         let mut identity = self.setup.identity.clone();
         if self.renumbered {
             identity.digest.push_str(OTHER);
             identity.rules.reverse();
+            // It is of the contract's first version, too, and shown nothing of rollouts.
+            identity.contract = decider::v1_0::CONTRACT.into();
         }
         identity
     }
@@ -242,7 +244,9 @@ impl Sim<'_> {
                 continue;
             }
             self.last_rule[node] = rule;
-            if holds && decisions.hold[at] == HoldKind::Person.code() {
+            let row = snapshot.nodes.row(at);
+            let paused = row.and_then(|row| snapshot.group_of(&row)).is_some_and(|group| group.pauses != 0);
+            if holds && decisions.hold[at] == HoldKind::Person.code() && !paused {
                 let id = self.setup.identity.rules.get(usize::from(rule)).map_or("?", |rule| rule.id.as_str());
                 let stage = snapshot.nodes.stage.get(at).and_then(|code| Stage::from_code(*code));
                 let stage = stage.map_or("unknown", Stage::label);

@@ -136,6 +136,8 @@ faults! {
     CountUp = "count-up", Incident, 80;
     /// A count goes down.
     CountDown = "count-down", Incident, 80;
+    /// How a group is rolled out changes; often with its template.
+    RolloutChanges = "rollout-changes", Incident, 60;
     /// A template changes.
     TemplateChanges = "template-changes", Incident, 60;
     /// A group is removed, or comes back.

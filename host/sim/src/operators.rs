@@ -227,7 +227,8 @@ impl Sim<'_> {
 
     /// Something is paused: somebody will come.
     pub(crate) fn call_person(&mut self) {
-        if self.up && !self.person_comes && !self.driver.state().pauses.is_empty() {
+        let paused = !self.driver.state().pauses.is_empty() || self.people.pauses_rollout();
+        if self.up && !self.person_comes && paused {
             self.person_comes = true;
             self.after(COMES_MS, Event::Person);
         }
@@ -238,6 +239,9 @@ impl Sim<'_> {
         self.person_comes = false;
         if self.up && self.phase != Phase::Faulty && !self.driver.state().pauses.is_empty() {
             self.give(Command::Resume { group: None, only: Only::All }, false);
+        }
+        if self.up && self.phase != Phase::Faulty && self.people.pauses_rollout() {
+            self.unpause_rollouts();
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use engine::command::CommandError;
 use engine::io::Input;
 use engine::policy::Policy;
+use engine::rollout::{Rollout, Share};
 use engine::shape::{ClusterShape, GroupShape, Template};
 
 use crate::faults::FaultKind;
@@ -64,6 +65,25 @@ impl People {
         self.current.clone()
     }
 
+    /// A group's other template.
+    fn other_template(&self, shape: &mut ClusterShape, at: usize) {
+        let Some(group) = shape.groups.get_mut(at) else { return };
+        let first = self.fleet.groups.iter().position(|known| known.id == group.id).unwrap_or(0);
+        if let (Some(one), Some(other)) = (self.fleet.groups.get(first), self.other.get(first)) {
+            group.template = if group.template == one.template { other.clone() } else { one.template.clone() };
+        }
+    }
+
+    /// Whether a rollout is paused, which somebody has to end.
+    pub fn pauses_rollout(&self) -> bool {
+        self.current.groups.iter().any(|group| group.rollout.paused)
+    }
+
+    /// Whether nodes may have to be replaced, or tried, one after the other.
+    pub fn is_serial(&self) -> bool {
+        self.current.groups.iter().any(|group| !group.rollout.is_default())
+    }
+
     fn take(&mut self, shape: ClusterShape) -> ClusterShape {
         self.most_slots += shape.slots();
         self.current = Arc::new(shape.clone());
@@ -94,7 +114,30 @@ impl People {
     }
 }
 
+/// What people write about rollouts.
+fn rollout(which: u32) -> Rollout {
+    let none = Rollout::default();
+    match which {
+        0 => none,
+        1 => Rollout { paused: true, ..none },
+        2 => Rollout { max_surge: Some(Share::Nodes(1)), ..none },
+        3 => Rollout { max_unavailable: Some(Share::Percent(50)), max_surge: Some(Share::Percent(50)), ..none },
+        4 => Rollout { max_failing: Some(Share::Nodes(0)), ..none },
+        5 => Rollout { max_unavailable: Some(Share::Nodes(2)), max_failing: Some(Share::Percent(40)), ..none },
+        _ => Rollout { max_unavailable: Some(Share::Nodes(1)), ..none },
+    }
+}
+
 impl Sim<'_> {
+    /// People let a paused rollout go on.
+    pub(crate) fn unpause_rollouts(&mut self) {
+        let mut shape = (*self.people.current).clone();
+        shape.generation += 1;
+        shape.groups.iter_mut().for_each(|group| group.rollout.paused = false);
+        let shape = self.people.take(shape);
+        self.feed(Input::Desired(shape));
+    }
+
     /// What people declare first: each group whole, or with one slot, or not yet.
     pub(crate) fn first_shape(&mut self) -> ClusterShape {
         let mut groups = Vec::new();
@@ -134,13 +177,15 @@ impl Sim<'_> {
                 }
             }
             FaultKind::TemplateChanges => {
+                self.people.other_template(&mut shape, at);
+            }
+            FaultKind::RolloutChanges => {
+                let (settings, drifts) = (self.choices.below(8), self.choices.below(2) == 1);
                 if let Some(group) = shape.groups.get_mut(at) {
-                    let first = self.people.fleet.groups.iter().position(|known| known.id == group.id).unwrap_or(0);
-                    let (one, other) = (self.people.fleet.groups.get(first), self.people.other.get(first));
-                    if let (Some(one), Some(other)) = (one, other) {
-                        group.template =
-                            if group.template == one.template { other.clone() } else { one.template.clone() };
-                    }
+                    group.rollout = rollout(settings);
+                }
+                if drifts {
+                    self.people.other_template(&mut shape, at);
                 }
             }
             FaultKind::GroupRemoved => {

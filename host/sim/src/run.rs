@@ -280,6 +280,7 @@ impl<'a> Sim<'a> {
                 && !self.driver.is_converged()
                 && self.flying.is_empty()
                 && self.driver.state().pauses.is_empty()
+                && !self.people.pauses_rollout()
             {
                 let why = self.unsettled();
                 self.broken("L4", format!("nothing will ever wake it up; {why}"));
@@ -441,7 +442,10 @@ impl<'a> Sim<'a> {
     pub fn bound(&self) -> Bound {
         let host_now = self.clock.shows(self.now);
         let lag = self.driver.now_ms().saturating_sub(host_now);
-        Bound::of(&self.people.policy, self.people.most_slots(), self.world.providers.len() as u64, lag)
+        let bound = Bound::of(&self.people.policy, self.people.most_slots(), self.world.providers.len() as u64, lag);
+        // Surge slots come on top of the others, at most as many.
+        let slots = self.people.slots().saturating_mul(2);
+        if self.people.is_serial() { bound.one_by_one(&self.people.policy, slots) } else { bound }
     }
 
     pub fn since_begin(&self) -> Millis {

@@ -29,7 +29,7 @@ fn every_seed_replays_bit_for_bit() {
         let (outcome, bytes) = record(&setup, Which::Seed(seed), &describe(), &mut *decide).unwrap();
         assert_eq!(outcome, run_seed(&setup, seed, &mut *decide, true).unwrap(), "seed {seed}");
         let verdict = verify(&mut Reader::new(bytes.as_slice())).unwrap();
-        assert!(verdict.ends_well(), "seed {seed}");
+        assert!(verdict.ends_well(), "seed {seed}: {:?}", outcome.violation);
         lost += verdict.segments.len() - 1;
         let found = again(&bytes, &mut *decide);
         assert!(found.contrast.is_same(), "seed {seed}: {:#?}", found.contrast.differences.first());

@@ -1,6 +1,7 @@
 //! `homeostat replay`.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ::decider::{Plan, Snapshot, Stage};
@@ -13,7 +14,9 @@ use serde::Serialize;
 use super::journal::{open_whole, unreadable};
 use super::table::Table;
 use super::{ExitCode, Failure, InputError, LimitArgs, Terminal, decider};
-use crate::sandbox::{self, Limits, LoadedDecider};
+use crate::journal::KeptJournal;
+use crate::registry::Registry;
+use crate::sandbox::{self, Limits, LoadedDecider, Sandbox};
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
@@ -33,6 +36,10 @@ pub struct ReplayArgs {
 struct Judge {
     other: Option<LoadedDecider>,
     built_in: OnceCell<Result<LoadedDecider, Failure>>,
+    /// What the state directory keeps, where it is one.
+    registry: Option<Registry>,
+    /// What was found there.
+    kept: BTreeMap<String, Option<LoadedDecider>>,
     /// The first recorded decider that is not at hand.
     missing: Option<String>,
 }
@@ -55,6 +62,12 @@ impl Judge {
             && let Ok(built_in) = self.built_in.get_or_init(|| decider::load(None, &Limits::default()))
         {
             return built_in.decide(snapshot);
+        }
+        if let Some(registry) = &self.registry {
+            let kept = self.kept.entry(digest.to_owned()).or_insert_with(|| registry.load(digest).ok());
+            if let Some(kept) = kept {
+                return kept.decide(snapshot);
+            }
         }
         self.missing.get_or_insert_with(|| digest.to_owned());
         Err(DeciderFailure { decider: digest.into(), class: "missing".into(), detail: "not at hand".into() })
@@ -79,7 +92,14 @@ pub(super) fn run(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitCode, Fa
         let description = other.description();
         format!("{} {} ({})", description.name, description.version, other.digest())
     });
-    let mut judge = Judge { other, built_in: OnceCell::new(), missing: None };
+    let registry = match KeptJournal::folder(path) {
+        Some(state) => {
+            let sandbox = Sandbox::new(args.limits.limits()?).map_err(anyhow::Error::from)?;
+            Some(Registry::look(&state, sandbox))
+        }
+        None => None,
+    };
+    let mut judge = Judge { other, built_in: OnceCell::new(), registry, kept: BTreeMap::new(), missing: None };
     let replayed = replay(&mut open_whole(path)?, &against, |digest, snapshot| judge.ask(digest, snapshot));
     if let Some(Err(failure)) = judge.built_in.take() {
         return Err(failure);

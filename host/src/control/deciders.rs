@@ -152,12 +152,22 @@ impl Desk {
     pub(super) async fn one_swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
         let (document, reports) = self.document().await?;
         if let Some(report) = reports.iter().find(|report| report.id == id) {
+            // Who has read how it came out finds the same in the status.
+            if report.outcome.is_some() {
+                self.tell_deciders(&document, &reports);
+            }
             return Ok(detail(report));
         }
         let wished = document.wishes.iter().find(|wished| wished.by.as_deref() == Some(id));
         let wished = wished.ok_or_else(|| Refusal::NotFound(format!("there is no swap {id:?}")))?;
         let swap = remembered(wished, &document);
         Ok(SwapDetail { schema: "homeostat.swap/v1".into(), swap, ..SwapDetail::default() })
+    }
+}
+
+impl Desk {
+    fn tell_deciders(&self, document: &Document, reports: &[Arc<SwapReport>]) {
+        self.feed.deciders_are(self.host.now_ms(), status(document), swaps(document, reports, TOLD));
     }
 }
 
@@ -169,8 +179,7 @@ pub(super) async fn follow(desk: Desk) {
     loop {
         let Ok((document, reports)) = desk.document().await else { return };
         counted.count(&desk, &reports);
-        let told = swaps(&document, &reports, TOLD);
-        desk.feed.deciders_are(desk.host.now_ms(), status(&document), told);
+        desk.tell_deciders(&document, &reports);
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
             () = swapped(&mut events) => {}

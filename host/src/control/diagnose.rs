@@ -136,7 +136,7 @@ fn decider(desk: &Desk) -> Check {
             "decider",
             Verdict::Bad,
             format!("{name} fails: {failure}"),
-            "start the daemon with another decider; the nodes it fails for are held as they are",
+            "`homeostat decider rollback`, or `decider swap` to another one; the nodes it fails for are held as they are",
         ),
     }
 }

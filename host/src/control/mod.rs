@@ -86,7 +86,10 @@ impl Desk {
     }
 
     async fn roster(&self) -> Result<Roster, Refusal> {
-        self.host.look(Roster::of).await.map_err(|error| unavailable(&error))
+        let mut roster = self.host.look(Roster::of).await.map_err(|error| unavailable(&error))?;
+        let known = self.host.deciders().await.map_err(|error| unavailable(&error))?;
+        known.document.entries.iter().for_each(|entry| roster.learn(&entry.digest, &entry.rules));
+        Ok(roster)
     }
 
     async fn carry_out(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {

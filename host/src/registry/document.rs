@@ -96,6 +96,9 @@ pub struct Entry {
     /// By which command.
     #[serde(default)]
     pub by: Option<String>,
+    /// The rules it may cite, so that old decisions can be read.
+    #[serde(default)]
+    pub rules: Vec<decider::Rule>,
 }
 
 impl Entry {
@@ -398,6 +401,7 @@ mod tests {
             size_bytes: 1,
             loaded_at_ms: 0,
             by: None,
+            rules: Vec::new(),
         }
     }
 

@@ -93,7 +93,10 @@ impl Ready {
             size_bytes: 0,
             loaded_at_ms: 0,
             by: None,
+            rules: description.rules,
         };
+        let size_bytes = if entry.digest == Registry::built_in() { BUILT_IN.len() as u64 } else { 0 };
+        let entry = Entry { size_bytes, ..entry };
         Ready { decider, entry }
     }
 }
@@ -106,6 +109,11 @@ impl Registry {
     /// The system refuses.
     pub fn in_state(state: &Path, sandbox: Sandbox) -> Result<Self, RegistryError> {
         Ok(Registry { shelf: Arc::new(Shelf::in_state(state)?), sandbox })
+    }
+
+    /// What a state directory has, to look at: nothing is made.
+    pub fn look(state: &Path, sandbox: Sandbox) -> Self {
+        Registry { shelf: Arc::new(Shelf::of_state(state)), sandbox }
     }
 
     /// A registry that lives as long as the process.
@@ -194,6 +202,7 @@ fn start(loaded: LoadedDecider) -> Result<Ready, RegistryError> {
         size_bytes: seen.size_bytes,
         loaded_at_ms: 0,
         by: None,
+        rules: seen.rules,
     };
     Ok(Ready { decider: Arc::new(decider), entry })
 }

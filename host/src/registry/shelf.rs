@@ -34,6 +34,11 @@ impl Shelf {
         Ok(Shelf::Folder(folder))
     }
 
+    /// In a state directory, as it is.
+    pub fn of_state(state: &Path) -> Self {
+        Shelf::Folder(state.join(FOLDER))
+    }
+
     pub fn in_memory() -> Self {
         Shelf::Memory(Mutex::default())
     }

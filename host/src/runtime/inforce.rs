@@ -52,9 +52,8 @@ impl InForce {
             entry.loaded_at_ms = now_ms;
             chosen.document.keep(entry);
         }
-        let mut default = Ready::of(given.default.clone()).entry;
+        let default = Ready::of(given.default.clone()).entry;
         if default.digest == Registry::built_in() && chosen.document.entry(&default.digest).is_none() {
-            default.size_bytes = crate::sandbox::BUILT_IN.len() as u64;
             chosen.document.keep(default);
         }
         chosen.decider = ready.decider;

@@ -9,7 +9,7 @@ use super::HostError;
 use super::operate::{Refused, Why, check_id};
 use super::select::Runtime;
 use crate::registry::{Document, Entry, Outcome, Pin, Registry, Wished};
-use crate::swap::{Accept, ShadowFeed};
+use crate::swap::ShadowFeed;
 
 /// What is asked for.
 #[derive(Clone, Debug, Serialize)]
@@ -138,21 +138,7 @@ impl Runtime {
         };
         let refuse = |why, text: String| Err(Refused { why, text });
         match asked {
-            Asked::Wish { digest, terms, shadow_only, .. } => {
-                if !shadow_only && let Some(pin) = document.pinned.as_ref().filter(|pin| pin.digest != *digest) {
-                    let text = format!("{} is pinned: unpin it first", step::text::short(&pin.digest));
-                    return refuse(Why::Guard, text);
-                }
-                if !shadow_only
-                    && let Some(quarantined) = document.quarantine(digest)
-                    && !terms.accept.contains(&Accept::Quarantine)
-                {
-                    let text = format!(
-                        "it is quarantined: {}; accept that with `quarantine`, or pin it to end the quarantine",
-                        quarantined.why
-                    );
-                    return refuse(Why::Guard, text);
-                }
+            Asked::Wish { digest, shadow_only, .. } => {
                 let what = if *shadow_only { "is shadowed" } else { "is judged, then put in force" };
                 let text = format!("{} {what}", step::text::short(digest));
                 Ok(taken(next, text, Some(name()), Some(digest.clone())))
@@ -167,7 +153,7 @@ impl Runtime {
             Asked::Rollback => match (&document.previous, &document.pinned) {
                 (None, _) => refuse(Why::Conflict, "there is no decider to go back to".into()),
                 (Some(previous), Some(pin)) if pin.digest != *previous => {
-                    refuse(Why::Guard, format!("{} is pinned: unpin it first", step::text::short(&pin.digest)))
+                    refuse(Why::Conflict, format!("{} is pinned: unpin it first", step::text::short(&pin.digest)))
                 }
                 (Some(previous), _) => {
                     let text = format!("back to {}", step::text::short(previous));

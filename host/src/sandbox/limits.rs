@@ -45,7 +45,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            component_bytes: 8 << 20,
+            component_bytes: 16 << 20,
             functions: 20_000,
             complexity: 100_000_000,
             fuel_base: 50_000_000,

@@ -1,29 +1,18 @@
 //! One swap or shadow, stage by stage.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::journal::{Divergence, SwapStep};
 use engine::id::Millis;
-use step::text::counted;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
 
 use super::jobs::{Job, Stop};
-use super::replay::{Case, Judged, NoJudge, judge};
 use super::report::{
-    Accept, Compared, Purpose, Reason, Refusal, Stage, StageReport, StageStatus, SwapReport, Terms, objection,
+    Compared, Purpose, Reason, Refusal, Stage, StageReport, StageStatus, SwapReport, Terms, objection,
 };
-use super::shadow::{self, ShadowTally};
-use crate::registry::{Document, Entry, Outcome, Ready, RegistryError};
+use crate::registry::{Document, Entry, Outcome, Ready};
 use crate::runtime::{Candidate, HostError, Line, NotSwitched, Switch, Watched};
-use crate::sandbox::LoadError;
-
-/// How long a shadow waits, over its time, until something was compared.
-const FIRST_PASS: Duration = Duration::from_secs(10);
-/// How often what a shadow found is shown.
-const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// A swap or a shadow that was taken. Clones watch the same one.
 #[derive(Clone, Debug)]
@@ -76,7 +65,7 @@ pub(crate) struct Task {
 }
 
 /// Why it ends before it has switched.
-enum End {
+pub(super) enum End {
     Refused(Refusal),
     Failed(Stage, String),
     Stopped(Stop),
@@ -139,11 +128,12 @@ fn unknown(digest: &str) -> Entry {
         size_bytes: 0,
         loaded_at_ms: 0,
         by: None,
+        rules: Vec::new(),
     }
 }
 
-struct Run {
-    task: Task,
+pub(super) struct Run {
+    pub(super) task: Task,
     job: Arc<Job>,
 }
 
@@ -182,144 +172,6 @@ impl Run {
         self.replay(&ready).await?;
         self.shadow(&ready).await?;
         Ok((self.task.purpose != Purpose::Shadow).then_some(ready))
-    }
-
-    async fn check(&self) -> Result<Ready, End> {
-        self.begins(Stage::Check, None).await?;
-        let loaded = match &self.task.candidate {
-            Candidate::Digest(digest) => self.task.line.ready(digest.clone()).await,
-            Candidate::Component(bytes) => self.task.line.add(bytes.clone(), Some(self.task.id.clone())).await,
-            Candidate::Ready(decider) => Ok(Ready::of(decider.clone())),
-        };
-        let ready = loaded.map_err(|error| match error {
-            HostError::Decider(error) => match *error {
-                RegistryError::Load(error) => {
-                    let reason =
-                        if matches!(error, LoadError::Contract { .. }) { Reason::Contract } else { Reason::Component };
-                    let text = format!("not a decider ({}): {error}", error.class());
-                    End::Refused(Refusal { stage: Stage::Check, reason, text, accept: Vec::new() })
-                }
-                other => End::Failed(Stage::Check, other.to_string()),
-            },
-            ended @ HostError::Ended(_) => End::Host(ended),
-            other => End::Failed(Stage::Check, other.to_string()),
-        })?;
-        let entry = ready.entry.clone();
-        let text = format!("{}, contract {}, {}", entry.title(), entry.contract, counted(entry.size_bytes, "byte"));
-        self.update(|report| report.candidate = entry);
-        self.passes(Stage::Check, SwapStep::Checked, &text, None).await?;
-        Ok(ready)
-    }
-
-    async fn replay(&self, ready: &Ready) -> Result<(), End> {
-        let Some(window) = self.task.terms.replay else { return Ok(()) };
-        let began_ms = self.begins(Stage::Replay, None).await?;
-        let active = self.task.line.within(|runtime| Ok(runtime.parts.decider.clone())).await?;
-        // Dropped with this future, so that nobody goes on reading for nobody.
-        let stop = Off(Arc::default());
-        let case = Case {
-            past: self.task.line.past(),
-            active: active.beside().unwrap_or(active),
-            candidate: ready.decider.beside().unwrap_or_else(|| ready.decider.clone()),
-            since_ms: began_ms.saturating_sub(u64::try_from(window.as_millis()).unwrap_or(u64::MAX)),
-            stop: stop.0.clone(),
-            runtime: tokio::runtime::Handle::current(),
-        };
-        let judged = tokio::task::spawn_blocking(move || judge(&case)).await;
-        let judged = judged.unwrap_or_else(|gone| Err(NoJudge(format!("the replay ended without a result: {gone}"))));
-        let Judged { compared, reproduced, note } = match judged {
-            Ok(judged) => judged,
-            Err(NoJudge(why)) => return self.no_judge(&why).await,
-        };
-        let mut text = summary(&compared);
-        text.push_str(&format!("; the decider in force reproduced {reproduced} of its own"));
-        if !note.is_empty() {
-            text = format!("{text}; {note}");
-        }
-        self.found(Stage::Replay, SwapStep::Replayed, &text, compared).await
-    }
-
-    /// History cannot judge anybody.
-    async fn no_judge(&self, why: &str) -> Result<(), End> {
-        let text = format!("history cannot judge it: {why}");
-        let accepted = [Accept::History, Accept::All];
-        if self.task.terms.accept.iter().any(|accept| accepted.contains(accept)) {
-            return self.passes(Stage::Replay, SwapStep::Replayed, &format!("{text}; accepted"), None).await;
-        }
-        let accept = vec![Accept::History];
-        Err(End::Refused(Refusal { stage: Stage::Replay, reason: Reason::History, text, accept }))
-    }
-
-    async fn shadow(&self, ready: &Ready) -> Result<(), End> {
-        let until = match (self.task.purpose, self.task.terms.shadow) {
-            (_, Some(time)) => Some(time),
-            (Purpose::Shadow, None) => None,
-            (_, None) => return Ok(()),
-        };
-        let began_ms = self.begins(Stage::Shadow, until).await?;
-        // On a thread of its own: what it is asked last must not delay the first pass that it decides.
-        let beside = ready.decider.beside().unwrap_or_else(|| ready.decider.clone());
-        let (feed, mut tally) = shadow::start(self.task.revision, beside);
-        if !self.task.line.within(|runtime| runtime.begin_shadow(feed)).await? {
-            let newest = self.task.line.within(|runtime| Ok(runtime.swaps.document.revision)).await?;
-            return Err(End::Stopped(Stop::Superseded(newest)));
-        }
-        let end = until.map(|time| Instant::now() + time);
-        loop {
-            let next = Instant::now() + SHOWN_EVERY;
-            if end.is_some_and(|end| end <= next) {
-                break;
-            }
-            tokio::time::sleep_until(next).await;
-            let compared = self.named(tally.compared()).await?;
-            self.update(|report| {
-                if let Some(stage) = report.stage_mut(Stage::Shadow) {
-                    stage.text = summary(&compared);
-                    stage.compared = Some(compared);
-                }
-            });
-        }
-        if let Some(end) = end {
-            tokio::time::sleep_until(end).await;
-        }
-        // A fleet without a shape has no passes.
-        let seen = timeout(FIRST_PASS, tally.first()).await.is_ok();
-        let revision = self.task.revision;
-        self.task
-            .line
-            .within(move |runtime| {
-                runtime.swaps.call_off(revision);
-                Ok(())
-            })
-            .await?;
-        let compared = self.settled(&tally).await?;
-        let mut text = summary(&compared);
-        if !seen {
-            text = format!("there was no pass since {}", step::text::time_of_day(began_ms));
-        }
-        self.found(Stage::Shadow, SwapStep::Shadowed, &text, compared).await
-    }
-
-    async fn settled(&self, tally: &ShadowTally) -> Result<Compared, HostError> {
-        self.named(tally.compared()).await
-    }
-
-    /// With the names of the slots.
-    async fn named(&self, mut compared: Compared) -> Result<Compared, HostError> {
-        if compared.divergences.is_empty() {
-            return Ok(compared);
-        }
-        self.task
-            .line
-            .within(move |runtime| {
-                let slots = &runtime.parts.driver.state().slots;
-                for one in &mut compared.divergences {
-                    let slot = one.first.node.and_then(|node| slots.get(node as usize));
-                    one.first.name = slot.map(|slot| slot.name.clone());
-                }
-                Ok(compared)
-            })
-            .await
     }
 
     async fn switch(&self, ready: Ready) -> Result<(), HostError> {
@@ -407,7 +259,7 @@ impl Run {
     }
 
     /// What was compared in a stage, and whether that refuses it.
-    async fn found(&self, stage: Stage, step: SwapStep, text: &str, compared: Compared) -> Result<(), End> {
+    pub(super) async fn found(&self, stage: Stage, step: SwapStep, text: &str, compared: Compared) -> Result<(), End> {
         let refusal =
             objection(stage, &compared, &self.task.terms.accept).filter(|_| self.task.purpose == Purpose::Swap);
         match refusal {
@@ -424,7 +276,7 @@ impl Run {
         }
     }
 
-    async fn begins(&self, stage: Stage, time: Option<Duration>) -> Result<Millis, End> {
+    pub(super) async fn begins(&self, stage: Stage, time: Option<Duration>) -> Result<Millis, End> {
         let now = self.task.line.within(|runtime| Ok(runtime.now_ms())).await?;
         self.update(|report| {
             report.text = format!("{} goes on", stage.label());
@@ -437,7 +289,13 @@ impl Run {
         Ok(now)
     }
 
-    async fn passes(&self, stage: Stage, step: SwapStep, text: &str, compared: Option<Compared>) -> Result<(), End> {
+    pub(super) async fn passes(
+        &self,
+        stage: Stage,
+        step: SwapStep,
+        text: &str,
+        compared: Option<Compared>,
+    ) -> Result<(), End> {
         let divergences = compared.as_ref().map(|compared| compared.divergences.clone()).unwrap_or_default();
         let now = self.record(step, text, divergences).await?;
         self.update(|report| {
@@ -505,36 +363,8 @@ impl Run {
         Ok(())
     }
 
-    fn update(&self, update: impl FnOnce(&mut SwapReport)) {
+    pub(super) fn update(&self, update: impl FnOnce(&mut SwapReport)) {
         self.job.report.send_modify(|report| update(Arc::make_mut(report)));
         self.task.line.shared.jobs.tell();
     }
-}
-
-/// Says stop when it is dropped.
-struct Off(Arc<AtomicBool>);
-
-impl Drop for Off {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What was compared, in a line.
-fn summary(compared: &Compared) -> String {
-    let passes = if compared.passes == 1 { "1 pass".into() } else { format!("{} passes", compared.passes) };
-    let mut text = match compared.passes - compared.equal {
-        0 => format!("{passes} compared, all equal"),
-        differ => format!("{passes} compared, {differ} differ"),
-    };
-    for (count, what) in [
-        (compared.failed, "failed by it"),
-        (compared.skipped, "skipped because it was busy"),
-        (compared.not_judged, "failed by both"),
-    ] {
-        if count > 0 {
-            text.push_str(&format!(", {count} {what}"));
-        }
-    }
-    text
 }

@@ -8,6 +8,7 @@ mod past;
 mod replay;
 mod report;
 mod shadow;
+mod stages;
 
 pub use job::SwapJob;
 pub(crate) use job::Task;

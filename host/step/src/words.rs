@@ -198,7 +198,10 @@ pub fn ended(result: &Result<Done, Fault>) -> String {
 
 /// What a step of a swap was.
 pub fn swapped(swap: &SwapRecord) -> String {
-    let mut text = format!("swap {}: {}", swap.revision, swap.step.label());
+    let mut text = match swap.revision {
+        0 => format!("decider {}", swap.step.label()),
+        revision => format!("swap {revision}: {}", swap.step.label()),
+    };
     if !swap.decider.is_empty() {
         let _ = write!(text, " {}", short(&swap.decider));
     }

@@ -235,9 +235,9 @@ async fn one_that_fails_while_it_is_watched_is_rolled_back_and_the_same_pass_is_
         let document = host.deciders().await.unwrap().document;
         assert_eq!((document.quarantined[0].digest.as_str(), &document.previous), ("bad", &None));
         // No loop promotes it again.
-        let refused = host.swap(wish(odd("bad", Fault::None), Terms::default())).await.unwrap();
-        let refused = refused.outcome.unwrap_err();
-        assert!(refused.why == Why::Guard && refused.text.contains("quarantined"), "{refused:?}");
+        let refused = decided(host.swap(wish(odd("bad", Fault::None), Terms::default())).await.unwrap()).await;
+        let refusal = refused.refusal.as_ref().unwrap();
+        assert_eq!((refusal.reason, &refusal.accept[..]), (Reason::Quarantined, &[Accept::Quarantine][..]));
         let accepted = Terms { accept: vec![Accept::Quarantine], ..Terms::default() };
         let report = decided(host.swap(wish(odd("bad", Fault::None), accepted)).await.unwrap()).await;
         assert_eq!(report.outcome, Some(Outcome::Switched));
@@ -292,6 +292,7 @@ async fn a_newer_wish_takes_the_place_of_one_that_has_not_switched() {
     assert!(host.call_off(None, &id).await.unwrap().is_err());
     let shadow = Wish { shadow_only: true, ..wish(odd("shadow", Fault::Idle), Terms::default()) };
     let shadow = host.swap(shadow).await.unwrap().job.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
     host.update_shape(shape(2, &[("web", 5, "a")])).await.unwrap();
     converged(&host, 30).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
@@ -380,9 +381,10 @@ async fn what_was_pinned_stays_and_a_rollback_goes_back_at_once() {
     let report = decided(host.swap(wish(odd("odd", Fault::None), Terms::default())).await.unwrap()).await;
     assert_eq!(report.outcome, Some(Outcome::Switched));
     host.pin(Some("pin".into()), None).await.unwrap().unwrap();
-    let refused = host.swap(wish(odd("other", Fault::None), Terms::default())).await.unwrap().outcome.unwrap_err();
-    assert!(refused.text.contains("odd is pinned"), "{refused:?}");
-    assert_eq!(host.roll_back(None, None).await.unwrap().outcome.unwrap_err().why, Why::Guard);
+    let refused = decided(host.swap(wish(odd("other", Fault::None), Terms::default())).await.unwrap()).await;
+    assert_eq!(refused.refusal.as_ref().unwrap().reason, Reason::Pinned);
+    assert!(refused.text.contains("odd is pinned"), "{}", refused.text);
+    assert_eq!(host.roll_back(None, None).await.unwrap().outcome.unwrap_err().why, Why::Conflict);
     host.unpin(Some("unpin".into())).await.unwrap().unwrap();
     assert!(host.unpin(None).await.unwrap().is_err());
     // The built-in one of this host is none of a registry: there is no way back to it.

@@ -56,6 +56,10 @@ fn a_swap_is_shown_from_its_first_stage_to_its_rollback() {
             daemon.steps(1);
             page.wait(&running(stage), stage);
             if stage == "shadow" {
+                // It counts down.
+                let ends = "document.querySelector('[data-about=swap] [data-until]').innerText";
+                let first = page.eval(ends);
+                page.wait(&format!("{ends} !== {first}"), "the countdown");
                 shows(page, "[data-about=swap]", "40 passes, all equal");
                 page.eval("scrollTo(0, 0)");
                 looks(page, "swap");
@@ -99,6 +103,7 @@ fn a_refused_swap_and_a_shadow_list_their_differences() {
         shows(page, "#timeline", "Swap of ladder 1.2.0");
         page.eval("location.hash = '#swap/w-1'");
         shows(page, "#drawer [data-part=stages]", "--accept-divergence 'R11->B1'");
+        shows(page, "#drawer [data-part=stages]", "watch not reached");
         shows(page, "#drawer [data-part=found]", "more-destroys");
         page.eval("document.querySelector('#drawer [data-part=found] summary').click()");
         shows(page, "#drawer [data-part=found]", "it is older than the policy allows");

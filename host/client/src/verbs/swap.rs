@@ -86,14 +86,20 @@ impl Told {
             return;
         }
         for stage in &swap.stages {
-            if matches!(stage.state, StageState::Waiting | StageState::Cancelled) {
-                continue;
+            match stage.state {
+                StageState::Waiting => break,
+                StageState::Cancelled => continue,
+                _ => {}
             }
             let line = words::stage_line(stage, now_ms());
             let before = self.0.insert(stage.stage, (stage.state, line.clone()));
             // Of one that runs only the beginning is told.
             if before.is_none_or(|(state, _)| state != stage.state) {
                 screen.note(&line);
+            }
+            // What is skipped later on is told in its place.
+            if stage.state == StageState::Running {
+                break;
             }
         }
     }

@@ -80,6 +80,7 @@ pub fn stage_line(stage: &SwapStage, now_ms: u64) -> String {
         StageState::Skipped => "skipped",
         StageState::Refused => "refused",
         StageState::Failed => "failed",
+        StageState::Cancelled if stage.started_ms.is_none() => "not reached",
         StageState::Cancelled => "cancelled",
     };
     let colon = if found.is_empty() { "" } else { ": " };

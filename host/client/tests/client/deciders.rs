@@ -72,6 +72,8 @@ fn a_refused_one_lists_why_and_the_flag_that_accepts_it() {
     assert!(ran.out.contains("! more-destroys"), "{}", ran.out);
     assert!(ran.out.contains("refused: it would destroy 3 times"), "{}", ran.out);
     assert!(ran.out.ends_with("to accept it: --accept-divergence 'R11->B1'\n"), "{}", ran.out);
+    let id = ran.err.lines().find_map(|line| line.strip_prefix("command ")).unwrap();
+    assert!(daemon.ask(&["decider", "swaps", id]).out.contains("  watch   not reached\n"));
     assert_eq!(in_force(&daemon), "built-in");
     // A person has to mean it.
     let accept = ["--accept-divergence", "R11->B1"];
@@ -88,7 +90,14 @@ fn a_refused_one_lists_why_and_the_flag_that_accepts_it() {
     let ran = swap(&daemon, &file, &[]);
     assert_eq!(ran.code, 5);
     assert!(ran.out.contains("--accept-divergence 'history'"), "{}", ran.out);
-    assert_eq!(swap(&daemon, &file, &["--accept-divergence", "history", "--replay", "1h"]).code, 0);
+    let ran =
+        daemon.ask(&["decider", "swap", &file, "--shadow", "0s", "--accept-divergence", "history", "--replay", "1h"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    // What is skipped is told in its place.
+    let stages: Vec<&str> = ran.err.lines().skip(2).map(|line| line.split(' ').next().unwrap()).collect();
+    let mut told = stages.clone();
+    told.dedup();
+    assert_eq!(told[..4], ["check", "replay", "shadow", "switch"], "{stages:?}");
 }
 
 #[test]
