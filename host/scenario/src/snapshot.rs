@@ -1,5 +1,7 @@
 //! A stated snapshot, and what the decider says to it.
 
+use std::collections::BTreeMap;
+
 use decider::{Group, Intent, NO_INDEX, NodeRow, Nodes, Plan, Settings, Snapshot, Stage, Template, pauses};
 use engine::invariants::check_subset;
 use engine::io::DeciderFailure;
@@ -22,6 +24,7 @@ pub(crate) struct Stated {
     rollout: Rollout,
     /// Of the contract's pause bits those that no rollout setting is.
     held: u8,
+    parameters: BTreeMap<String, String>,
 }
 
 impl Stated {
@@ -30,9 +33,10 @@ impl Stated {
         let (count, settings) = text.split_once(',').unwrap_or((text, ""));
         let mut stated = Stated { count: number(count, "count")?, ..Stated::default() };
         for setting in settings.split_terminator(',') {
-            match setting {
-                "creates-held" => stated.held |= pauses::CREATES,
-                "destroys-held" => stated.held |= pauses::DESTROYS,
+            match (setting, setting.split_once(':')) {
+                ("creates-held", _) => stated.held |= pauses::CREATES,
+                ("destroys-held", _) => stated.held |= pauses::DESTROYS,
+                (_, Some((name, value))) => _ = stated.parameters.insert(name.into(), value.into()),
                 _ => rollout(&mut stated.rollout, setting)?,
             }
         }
@@ -47,6 +51,7 @@ impl Stated {
             max_unavailable: limits.max_unavailable,
             max_surge: limits.max_surge,
             max_failing: limits.max_failing,
+            parameters: self.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             pauses: self.held | if self.rollout.paused { pauses::ROLLOUT } else { 0 },
             ..Group::default()
         }

@@ -6,6 +6,7 @@ mod decider;
 mod examples;
 mod fleet_files;
 mod journal;
+mod languages;
 mod policy;
 mod simulate;
 mod step;
