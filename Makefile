@@ -21,7 +21,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser build run deciders test check fuzz bench public-api fmt
+.PHONY: help setup browser languages build run deciders test check fuzz bench public-api fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +45,10 @@ deciders: setup ## the deciders of examples/deciders, as components in target/de
 browser: ## the browser that the tests of the dashboard drive, where it is missing
 	@scripts/browser.sh
 
-test: setup browser ## all tests
+languages: ## the compilers that the tests of other languages run, where they are missing
+	@scripts/languages.sh
+
+test: setup browser languages ## all tests
 	$(CARGO) test --release --locked --no-fail-fast
 	$(CARGO) test --release --locked --no-fail-fast -p traces --features otlp
 

@@ -62,7 +62,8 @@ async fn swaps() {
             let mut times = Vec::with_capacity(rounds);
             for round in 0..rounds {
                 let began = Instant::now();
-                let wish = Wish { terms: Terms::default(), ..Wish::swap(Candidate::Digest(digests[round % 2].clone())) };
+                let wish =
+                    Wish { terms: Terms::default(), ..Wish::swap(Candidate::Digest(digests[round % 2].clone())) };
                 host.swap(wish).await.unwrap().job.unwrap().decided().await;
                 times.push(began.elapsed());
             }

@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn what_is_no_window_is_refused() {
-        for text in ["", "-", "22-06", "22:00", "24:00-06:00", "22:60-06:00", "2:00-06:00", "22:00-+6:00", "22:00 - 06:00"] {
+        for text in
+            ["", "-", "22-06", "22:00", "24:00-06:00", "22:60-06:00", "2:00-06:00", "22:00-+6:00", "22:00 - 06:00"]
+        {
             assert_eq!(Window::read(text), Err(Unreadable), "{text:?}");
         }
         // Instants at the end of time are no reason to panic.
