@@ -54,8 +54,9 @@ fn number(text: &str) -> Result<u64, Unreadable> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn at(hours: u64, minutes: u64) -> u64 {
