@@ -55,7 +55,7 @@ impl Default for Limits {
             target_bytes: 4 * 1024,
             body_bytes: 1024 * 1024,
             bodies: 16,
-            component_bytes: 8 * 1024 * 1024,
+            component_bytes: 16 * 1024 * 1024,
             components: 2,
             head_time: Duration::from_secs(30),
             body_time: Duration::from_secs(20),

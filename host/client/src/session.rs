@@ -23,6 +23,8 @@ const MAX_ANSWER: usize = 256 << 20;
 const JSON: &str = "application/json";
 /// How often a command is sent before it is given up.
 const TRIES: u32 = 4;
+/// An answer that a component is compiled for may take so many times as long as another one.
+const COMPILING: u32 = 12;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +97,8 @@ impl Session {
     ///
     /// As [`Session::get`].
     pub async fn upload<T: DeserializeOwned>(&self, path: &str, component: Bytes) -> Result<T, ClientError> {
-        self.answer(Method::POST, path, "application/wasm", component).await
+        // It is compiled before it is taken: of a large one, such as an interpreter, that takes a minute on a busy machine.
+        self.answer_within(self.waits.answer * COMPILING, Method::POST, path, "application/wasm", component).await
     }
 
     /// Has a command carried out. What is lost on the way is asked for again under the same id, so that it acts once.
@@ -173,6 +176,17 @@ impl Session {
         media_type: &str,
         body: Bytes,
     ) -> Result<T, E> {
+        self.answer_within(self.waits.answer, method, path, media_type, body).await
+    }
+
+    async fn answer_within<T: DeserializeOwned, E: From<Failed>>(
+        &self,
+        patience: Duration,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: Bytes,
+    ) -> Result<T, E> {
         let request = self.request(method, path, (JSON, media_type), body).map_err(Failed::Never)?;
         let whole = async {
             let response = self.send(request).await?;
@@ -182,7 +196,7 @@ impl Session {
             let body = self.collect(response.into_body()).await?;
             serde_json::from_slice(&body).map_err(|error| Failed::Sent(self.foreign(error.to_string())))
         };
-        let answer = tokio::time::timeout(self.waits.answer, whole).await;
+        let answer = tokio::time::timeout(patience, whole).await;
         Ok(answer.unwrap_or_else(|_| Err(Failed::Sent(self.silent())))?)
     }
 

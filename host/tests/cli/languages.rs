@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use decider::{Group, Intent, NO_INDEX, NodeRow, Nodes, Settings, Snapshot, Template};
 use homeostat::sandbox::{Limits, LoadedDecider, Sandbox};
 
+use super::packages::packages;
 use super::{Folder, homeostat, refused, text};
 
 const VARIABLE: &str = "HOMEOSTAT_SKIP_LANGUAGES";
@@ -62,27 +63,6 @@ fn built(language: &str, folder: &Folder) -> (PathBuf, PathBuf) {
         text(&output.stderr)
     );
     (component, project)
-}
-
-/// What npm installs for the language, kept between runs beside the compiled tests.
-fn packages(language: &str, project: &Path) -> PathBuf {
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("languages").join(language);
-    let wanted = std::fs::read_to_string(project.join("package.json")).unwrap();
-    let stamp = kept.join("installed.json");
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return kept.join("node_modules");
-    }
-    std::fs::create_dir_all(&kept).unwrap();
-    std::fs::write(kept.join("package.json"), &wanted).unwrap();
-    let output = Command::new("npm")
-        .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"])
-        .current_dir(&kept)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|error| panic!("npm: {error} ({VARIABLE}={language} leaves it out)"));
-    assert!(output.status.success(), "npm install: {}{}", text(&output.stdout), text(&output.stderr));
-    std::fs::write(stamp, wanted).unwrap();
-    kept.join("node_modules")
 }
 
 /// Plays the project's own tests, and the scenarios.

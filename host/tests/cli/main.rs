@@ -7,6 +7,7 @@ mod examples;
 mod fleet_files;
 mod journal;
 mod languages;
+mod packages;
 mod policy;
 mod simulate;
 mod step;

@@ -9,3 +9,6 @@ mod fixture;
 mod guards;
 mod lab;
 mod moves;
+#[path = "../cli/packages.rs"]
+mod packages;
+mod tour;
