@@ -201,9 +201,9 @@ fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
     let ran = daemon.ask(&["decider", "shadow", "start", &clock]);
     assert!(ran.code == 1 && ran.err.contains("wasi:clocks"), "{}", ran.err);
     let large = daemon.folder.path().join("large.wasm");
-    std::fs::write(&large, [b"\0asm".as_slice(), &vec![0; 9 << 20]].concat()).unwrap();
+    std::fs::write(&large, [b"\0asm".as_slice(), &vec![0; 17 << 20]].concat()).unwrap();
     let ran = daemon.ask(&["decider", "swap", large.to_str().unwrap()]);
-    assert!(ran.code == 1 && ran.err.contains("8388608 bytes"), "{}", ran.err);
+    assert!(ran.code == 1 && ran.err.contains("16777216 bytes"), "{}", ran.err);
     let ran = daemon.ask(&["decider", "swap", "12345678"]);
     assert!(ran.code == 1 && ran.err.contains("decider ls"), "{}", ran.err);
     assert!(daemon.ask(&["decider", "swaps"]).out == "no swaps\n");
