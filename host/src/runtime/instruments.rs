@@ -98,6 +98,13 @@ impl Instruments {
         }
     }
 
+    /// A decider was put in force; so long no pass could start.
+    pub fn switched(&mut self, took: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.switched(took);
+        }
+    }
+
     /// A backend could not be listed.
     pub fn listing_failed(&mut self, backend: &str) {
         if let Some(metrics) = &self.metrics {

@@ -268,6 +268,7 @@ impl Runtime {
             }
             self.parts.instruments.rested(&self.parts.driver);
         }
+        self.tell_of_switch()?;
         self.parts.publisher.touch();
         refused.map_or(Ok(()), Err)
     }

@@ -2,6 +2,7 @@
 //! falls back by itself. The registry's document goes to the disk together with the journal's record.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::journal::{Divergence, Entry as Recorded, SwapRecord, SwapStep};
 use decider::{Plan, Snapshot};
@@ -26,6 +27,8 @@ pub(crate) struct Swaps {
     pub fallback: Option<Arc<dyn Decider>>,
     /// A switch that waits for the end of the pass in flight.
     due: Option<Due>,
+    /// A switch that is not yet on the disk, and so not yet told: who asked, and when the loop began with it.
+    untold: Option<(oneshot::Sender<Result<Switched, NotSwitched>>, Switched, Instant)>,
     /// A candidate that is asked too.
     pub shadow: Option<ShadowFeed>,
     /// The call in flight.
@@ -62,6 +65,8 @@ pub(crate) struct Switch {
 pub(crate) struct Switched {
     pub at_ms: Millis,
     pub until_ms: Option<Millis>,
+    /// For so long no pass could start because of it, its commit included.
+    pub gap_us: u64,
 }
 
 /// It was not put in force.
@@ -93,6 +98,7 @@ impl Swaps {
             active: Arc::new(active),
             fallback,
             due: None,
+            untold: None,
             shadow: None,
             asked: None,
             watched: None,
@@ -228,7 +234,6 @@ impl Runtime {
             true => {
                 let input = self.put_in_force()?;
                 self.step_all(input)?;
-                self.parts.history.sync()?;
                 self.publish();
                 Ok(())
             }
@@ -240,7 +245,7 @@ impl Runtime {
     pub fn put_in_force(&mut self) -> Result<Option<Input>, HostError> {
         let Some(Due { switch, reply, .. }) = self.swaps.due.take() else { return Ok(None) };
         let Switch { revision, ready, watch_ms, limit, by, text, watched } = switch;
-        let now = self.now_ms();
+        let (now, began) = (self.now_ms(), Instant::now());
         let digest = ready.entry.digest.clone();
         let identity = ready.decider.identity();
         let previous = std::mem::replace(&mut self.parts.decider, ready.decider);
@@ -265,9 +270,21 @@ impl Runtime {
         self.save_deciders()?;
         let record = record(&self.swaps.document, revision, SwapStep::Switched, &digest, &text);
         self.record_swap(record)?;
-        // Whoever asked may be gone.
-        let _ = reply.send(Ok(Switched { at_ms: now, until_ms }));
+        self.swaps.untold = Some((reply, Switched { at_ms: now, until_ms, gap_us: 0 }, began));
         Ok(Some(Input::DeciderChanged(identity)))
+    }
+
+    /// Tells of a switch, when a crash cannot undo it any more.
+    pub fn tell_of_switch(&mut self) -> Result<(), HostError> {
+        if let Some((reply, switched, began)) = self.swaps.untold.take() {
+            self.parts.history.sync()?;
+            let gap = began.elapsed();
+            self.parts.instruments.switched(gap);
+            let gap_us = u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
+            // Whoever asked may be gone.
+            let _ = reply.send(Ok(Switched { gap_us, ..switched }));
+        }
+        Ok(())
     }
 
     /// The decider answered. One that is watched and fails is not believed: the one before it is asked the same.

@@ -49,7 +49,7 @@ impl Default for Limits {
             functions: 20_000,
             complexity: 100_000_000,
             fuel_base: 50_000_000,
-            fuel_per_node: 5_000,
+            fuel_per_node: 100_000,
             memory_bytes: 256 << 20,
             table_elements: 10_000,
             tables: 4,

@@ -111,6 +111,7 @@ impl Task {
             outcome: None,
             text: String::new(),
             refusal: None,
+            switch_gap_us: None,
         };
         let job = self.line.shared.jobs.begin(report);
         tokio::spawn(Run { task: self, job: job.clone() }.run());
@@ -207,8 +208,10 @@ impl Run {
         self.update(|report| {
             if let Some(stage) = report.stage_mut(Stage::Switch) {
                 (stage.status, stage.ended_ms) = (StageStatus::Passed, Some(switched.at_ms));
-                stage.text = "in force".into();
+                let gap_ms = Duration::from_micros(switched.gap_us).as_secs_f64() * 1_000.0;
+                stage.text = format!("in force; no pass could start for {gap_ms:.1} ms");
             }
+            report.switch_gap_us = Some(switched.gap_us);
             report.text = "in force".into();
             match switched.until_ms {
                 None => (report.outcome, report.ended_ms) = (Some(Outcome::Switched), Some(switched.at_ms)),

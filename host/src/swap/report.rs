@@ -158,6 +158,8 @@ pub struct SwapReport {
     pub text: String,
     /// Why it was refused.
     pub refusal: Option<Refusal>,
+    /// For so many microseconds no pass could start because it was put in force, its commit included.
+    pub switch_gap_us: Option<u64>,
 }
 
 impl SwapReport {

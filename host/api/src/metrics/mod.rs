@@ -171,6 +171,11 @@ impl Metrics {
         self.commands.with_label_values(&[swaps::name_of(command), result]).inc();
     }
 
+    /// Another decider was put in force; so long no pass could start.
+    pub fn switched(&self, took: Duration) {
+        self.swaps.switched(took);
+    }
+
     /// A swap came out so. One that is rolled back while it is watched counts twice: it had switched before.
     pub fn swap(&self, verdict: SwapVerdict) {
         self.swaps.came_out(verdict);
