@@ -84,6 +84,7 @@ impl Driver {
             templates: _,
             template_index: _,
             attempts,
+            forgotten_sequence: _,
             reaps,
             orphans,
             retired,

@@ -161,6 +161,7 @@ impl Driver {
                 templates: Vec::new(),
                 template_index: Arc::default(),
                 attempts: BTreeMap::new(),
+                forgotten_sequence: 0,
                 reaps: BTreeMap::new(),
                 orphans: BTreeMap::new(),
                 retired: BTreeMap::new(),
@@ -418,6 +419,7 @@ impl Driver {
             }
         }
         self.state.attempts.insert(id, crate::state::Authorised { node, next_sequence: 1 });
+        self.forget_old_attempts();
         id
     }
 

@@ -11,6 +11,7 @@ mod dispatch;
 pub mod driver;
 mod fold;
 mod folding;
+mod forget;
 pub mod guard;
 pub mod id;
 pub mod invariants;

@@ -13,7 +13,7 @@ use crate::io::{LeaseId, Output};
 use crate::order::Order;
 use crate::pause::{Effect, group_of};
 use crate::record::Record;
-use crate::state::{Authorised, ManagedNode, Orphan, Reap, Slot};
+use crate::state::{ManagedNode, Orphan, Reap, Slot};
 use crate::sweep::unknown_template;
 
 /// The highest attempt id that is taken over from a label: ids above it are not to be used up by a label that lies.
@@ -87,7 +87,7 @@ impl Driver {
         let attempt = orphan.key.attempt;
         self.pass_over(attempt);
         let first = self.epoch.saturating_mul(EPOCH_STRIDE).max(1);
-        self.state.attempts.entry(attempt).or_insert(Authorised { node, next_sequence: first }).node = node;
+        self.attempt_mut(attempt, first).node = node;
         let template = orphan.template.unwrap_or_else(|| Arc::new(unknown_template(&provider)));
         let template = self.intern(&template);
         let failures = self.node_mut(node).map_or(0, |held| held.retry.failures);

@@ -46,8 +46,11 @@ pub struct ClusterState {
     /// Canonical bytes of a template to its index.
     #[serde(skip)]
     pub template_index: Arc<BTreeMap<String, TemplateId>>,
-    /// Every attempt this host knows to have been authorised: whose, and its next operation's number.
+    /// The attempts this host knows to have been authorised: whose, and its next operation's number. The oldest are forgotten.
     pub attempts: BTreeMap<AttemptId, Authorised>,
+    /// No forgotten attempt had an operation of this number or above.
+    #[serde(default, skip_serializing_if = "nothing_forgotten")]
+    pub forgotten_sequence: u64,
     /// Resources of retired attempts that are being reaped, by attempt.
     pub reaps: BTreeMap<AttemptId, Reap>,
     /// What bears our run but no attempt we ever authorised, by provider and its reference.
@@ -65,6 +68,10 @@ pub struct ClusterState {
     /// What the guards have counted.
     #[serde(default, skip_serializing_if = "Windows::is_empty")]
     pub windows: Windows,
+}
+
+fn nothing_forgotten(sequence: &u64) -> bool {
+    *sequence == 0
 }
 
 /// What bears our run but no attempt we ever authorised.

@@ -269,8 +269,7 @@ impl Driver {
     pub(crate) fn next_operation(&mut self, attempt: AttemptId) -> OperationId {
         let epoch = if self.mutated(Mutation::IgnoreEpoch) { 0 } else { self.epoch };
         let first = epoch.saturating_mul(EPOCH_STRIDE).max(1);
-        let node = crate::id::NodeId(u32::MAX);
-        let known = self.state.attempts.entry(attempt).or_insert(Authorised { node, next_sequence: first });
+        let known = self.attempt_mut(attempt, first);
         let sequence = known.next_sequence;
         known.next_sequence = sequence.saturating_add(1);
         OperationId { attempt, sequence }
