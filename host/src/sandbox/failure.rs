@@ -10,7 +10,9 @@ use super::store::{Refused, Usage};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuestFailure {
     /// It ran out of fuel: a loop without an end, or too much work for so few nodes.
-    #[error("all {fuel} units of fuel for {nodes} nodes are used up: a loop without an end, or the limits fuel-base and fuel-per-node are too low for it")]
+    #[error(
+        "all {fuel} units of fuel for {nodes} nodes are used up: a loop without an end, or the limits fuel-base and fuel-per-node are too low for it"
+    )]
     OutOfFuel {
         /// What it was given.
         fuel: u64,

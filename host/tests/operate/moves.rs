@@ -95,3 +95,30 @@ fn reset_state_says_what_it_leaves_and_orphans_are_adopted_or_destroyed() {
     assert_eq!(place.pids()[slot], pids[slot], "the adopted one is the same process");
     over(&place, up);
 }
+
+#[test]
+fn an_orphan_that_would_be_replaced_is_adopted_when_that_is_meant() {
+    let place = Place::with(&web(1));
+    let mut up = daemon(&place, &[]);
+    up.converged(0);
+    signal(up.pid(), Signal::KILL);
+    up.ended();
+    // The state and the lease's own directory are lost; the process lives.
+    let pids = place.pids();
+    std::fs::remove_dir_all(place.state().join("demo")).unwrap();
+    let up = daemon(&place, &[]);
+    let orphan = until("the orphan is listed", || {
+        let said = ask(&place, &["orphans"]);
+        let list = (said.code == 0).then(|| said.json())?["orphans"].as_array().unwrap().clone();
+        Some(format!("process/{}", list.first()?["lease"].as_str()?))
+    });
+    let asked = ask(&place, &["adopt", &orphan]);
+    assert!(asked.code == 2 && asked.err.contains("ended and replaced"), "{} {}", asked.code, asked.err);
+    assert!(asked.err.contains("not known"), "{}", asked.err);
+    assert!(crate::fixture::is_running(pids["web-0"]), "nothing was done");
+    let adopted = ask(&place, &["adopt", &orphan, "--yes", "--wait"]);
+    assert_eq!(adopted.code, 0, "{}", adopted.err);
+    assert_ne!(place.pids()["web-0"], pids["web-0"]);
+    assert!(!crate::fixture::is_running(pids["web-0"]));
+    over(&place, up);
+}

@@ -289,6 +289,9 @@ pub struct AdoptArgs {
     /// The orphan, as `orphans` lists it
     #[arg(value_name = "PROVIDER/LEASE")]
     pub orphan: OrphanName,
+    /// Do not ask, also where it will be ended and replaced because it was made from something else
+    #[arg(long, short)]
+    pub yes: bool,
     /// How.
     #[command(flatten)]
     pub order: OrderArgs,

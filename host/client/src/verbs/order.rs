@@ -241,6 +241,17 @@ pub(super) async fn pause(
 
 pub(super) async fn adopt(args: &AdoptArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
     let (provider, lease) = (args.orphan.provider.clone(), args.orphan.lease.clone());
-    let goal = Goal::Converged;
-    carry_out(Command::AdoptOrphan { provider, lease }, None, &args.order, goal, session, screen).await
+    let question = format!("The orphan {provider}/{lease} will be taken over, ended and replaced.");
+    let command = Command::AdoptOrphan { provider, lease };
+    let mut expect = None;
+    // What was made from something else, or from nobody knows what, does not stay.
+    if !args.yes
+        && let Some(plan) = plan_unless_done(&command, &args.order, session).await?
+        && !plan.consequences.replaces.is_empty()
+    {
+        show_plan(&plan, screen);
+        confirm(screen, false, &question, &Sure::Yes)?;
+        expect = Some(plan.base_generation);
+    }
+    carry_out(command, expect, &args.order, Goal::Converged, session, screen).await
 }
