@@ -13,6 +13,7 @@ mod journal;
 mod keep;
 mod limits;
 mod operate;
+mod origin;
 mod plan;
 mod replay;
 mod schema;

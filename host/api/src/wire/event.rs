@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decider::DeciderStatus;
-use super::status::{Node, Orphan, Pause};
+use super::status::{Node, Orphan, Pause, RefusedFile};
 use super::swap::Swap;
 
 /// One change, as `watch` sends it.
@@ -59,6 +59,13 @@ pub enum What {
         group: Option<String>,
         /// `create`, `destroy` or `all`.
         only: String,
+    },
+    /// The fleet file cannot be taken over: what was taken over before stays in force.
+    FileRefused(RefusedFile),
+    /// The fleet file, which could not be taken over before, was.
+    FileTaken {
+        /// Where it is.
+        file: String,
     },
     /// A command was carried out.
     Command {

@@ -49,6 +49,10 @@ pub fn change(change: &Change) -> String {
         }
         What::Decider(decider) => format!("{:<11}  {}", "decider", decider_in_force(decider)),
         What::Swap(swap) => format!("{:<11}  {}", swap_word(swap), swap_line(swap)),
+        What::FileRefused(refused) => {
+            format!("{:<11}  refused, what was taken over before stays in force: {}", "fleet file", refused.reason)
+        }
+        What::FileTaken { file } => format!("{:<11}  {file} was taken over", "fleet file"),
         What::Command { id, text } => format!("{:<11}  {text} ({id})", "command"),
         What::Notice { level, text } => format!("{level:<11}  {text}"),
     };

@@ -206,11 +206,16 @@ impl Screen {
         self.above(&format!("homeostat: {text}"));
     }
 
-    /// Something of the operator's was refused; nothing changed.
-    pub fn refused(&mut self, failure: &Failure) {
+    /// Something cannot be done.
+    pub fn cannot(&mut self, failure: &Failure) {
         if let Some(text) = self.terminal.failure_text(failure) {
             self.above(&text);
         }
+    }
+
+    /// Something of the operator's was refused; nothing changed.
+    pub fn refused(&mut self, failure: &Failure) {
+        self.cannot(failure);
         self.note("the edit is refused as a whole; nothing changed");
     }
 
