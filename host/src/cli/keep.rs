@@ -150,7 +150,7 @@ impl Kept {
         let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server };
         if let Err(error) = origin::remember(&dir, wanted.file) {
             kept.screen
-                .note(&format!("{}: which file declares the run cannot be written down: {error}", dir.display()));
+                .warn(&format!("{}: which file declares the run cannot be written down: {error}", dir.display()));
         }
         let refused = kept.host.refused().zip(origin.fleet()).map(|(error, fleet)| fleet.refuse(wanted.file, error));
         if let Some(why) = refused.as_ref().or(read.err()) {
@@ -167,7 +167,7 @@ impl Kept {
             "{file} cannot be taken over: the fleet goes on as it was, in generation {generation}, and takes the file over \
              as soon as it can be"
         );
-        self.screen.note(&text);
+        self.screen.warn(&text);
         self.refuses(why);
     }
 
@@ -244,7 +244,7 @@ impl Kept {
         match self.server.read_certificates_again() {
             Ok(false) => {}
             Ok(true) => self.screen.note("the certificates of --listen were read again"),
-            Err(error) => self.screen.note(&format!("{error}; the certificates that were read before stay in force")),
+            Err(error) => self.screen.warn(&format!("{error}; the certificates that were read before stay in force")),
         }
     }
 

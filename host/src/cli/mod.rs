@@ -15,6 +15,7 @@ mod limits;
 mod operate;
 mod origin;
 mod plan;
+mod priority;
 mod replay;
 mod schema;
 mod simulate;

@@ -117,6 +117,9 @@ pub struct HistoryItem {
     pub kind: String,
     /// In words.
     pub text: String,
+    /// The id of the command, where an operator's command is what happened.
+    #[serde(default)]
+    pub command: Option<String>,
 }
 
 /// What history is asked for.
@@ -140,6 +143,9 @@ pub struct Logs {
     pub node: String,
     /// The attempt.
     pub attempt: Option<u64>,
+    /// The attempt is gone, and this is what is kept of the end of its output.
+    #[serde(default)]
+    pub is_gone: bool,
     /// Oldest first.
     pub lines: Vec<LogLine>,
     /// Where to go on: ask again with `after`.
@@ -169,6 +175,8 @@ pub struct LogsQuery {
     pub after: Option<u64>,
     /// At most so many lines, the last ones, 1 to 10,000; 200 unless told.
     pub lines: Option<usize>,
+    /// Of the last attempt that is gone, also where another one holds the node.
+    pub previous: Option<bool>,
 }
 
 /// What was decided lately.

@@ -15,7 +15,8 @@ pub fn history_item(item: &HistoryItem, names: bool) -> String {
         _ if attempt.is_empty() => String::new(),
         _ => format!("{attempt}  "),
     };
-    escape(&format!("{}  {:<11}  {who}{}", time_of_day(item.at_ms), item.kind, item.text))
+    let command = item.command.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+    escape(&format!("{}  {:<11}  {who}{}{command}", time_of_day(item.at_ms), item.kind, item.text))
 }
 
 /// A change, as it is told.

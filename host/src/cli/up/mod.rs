@@ -202,6 +202,9 @@ async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop)
     screen.catch_up().await;
     screen.farewell(&before, &farewell, &backend.leftovers(), args.keep);
     let clean = args.keep || farewell.is_clean();
+    if !args.keep && clean {
+        backend.forget_output();
+    }
     let code = match stop {
         Stop::TimedOut(_) => ExitCode::Timeout,
         _ if !clean => ExitCode::Failed,
