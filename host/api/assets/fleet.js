@@ -98,6 +98,12 @@ export class Fleet {
           if (group && (of.only === "all" || pause.only === of.only)) this.pauses.delete(key);
         }
         return null;
+      case "file-refused":
+        this.status.refused_file = of;
+        return null;
+      case "file-taken":
+        this.status.refused_file = null;
+        return null;
       case "decider":
         this.status.decider = of;
         return null;

@@ -55,6 +55,8 @@ const feed = new Feed({
       if (said.get(change.of.id) !== verdict) timeline.say(change.at_ms, tone(change.of), came(change.of));
       said.set(change.of.id, verdict);
     }
+    else if (change.kind === "file-refused") timeline.say(change.at_ms, "warning", `The fleet file is refused: ${change.of.reason}`);
+    else if (change.kind === "file-taken") timeline.say(change.at_ms, "info", `The fleet file was taken over: ${change.of.file}`);
     else if (change.kind === "paused") timeline.say(change.at_ms, "warning", `${change.of.by} holds: ${change.of.reason}`);
     if (change.kind === "decider" || change.kind === "swap") drawer.touchDeciders();
     soon();

@@ -87,10 +87,16 @@ export function alerts(parent, fleet) {
   const { status } = fleet;
   const pauses = [...fleet.pauses.values()];
   const orphans = [...fleet.orphans.values()];
-  renderWhen(parent, [status.decider, status.swaps, pauses, orphans, status.reaping], () => [
+  renderWhen(parent, [status.decider, status.swaps, status.refused_file, pauses, orphans, status.reaping], () => [
     deciderAlerts(status),
     status.decider.failure && box("bad", "The decider fails; nothing is decided anew", [
       el("p", { dir: "auto" }, visible(status.decider.failure, 2000)),
+    ]),
+    status.refused_file && box("held", "The fleet file cannot be taken over", [
+      el("p", { dir: "auto" }, visible(status.refused_file.reason, 1000)),
+      el("p", { class: "quiet" }, "What was taken over before stays in force, since ",
+        el("time", { title: whole(status.refused_file.since_ms) }, instant(status.refused_file.since_ms)),
+        ". The file is read again when it changes."),
     ]),
     pauses.length > 0 && box("held", pauses.length === 1 ? "Effects are held" : `Effects are held, ${pauses.length} times`, [
       el("ul", { class: "plain" }, pauses.map(pause)),

@@ -60,6 +60,8 @@ pub fn fold(status: &mut Status, change: &Change) {
                 status.swaps.truncate(SWAPS);
             }
         },
+        What::FileRefused(refused) => status.refused_file = Some(refused.clone()),
+        What::FileTaken { .. } => status.refused_file = None,
         What::Command { .. } | What::Notice { .. } => {}
     }
 }
@@ -142,6 +144,16 @@ mod tests {
         told(&mut status, What::Gone { node: "db-0".into() });
         assert_eq!(status.groups.len(), 1);
         assert_eq!(status.revision, "7-2");
+    }
+
+    #[test]
+    fn a_refused_file_is_known_until_it_is_taken_over() {
+        let mut status = Status::default();
+        let refused = api::wire::RefusedFile { file: "f".into(), reason: "broken".into(), since_ms: 4 };
+        told(&mut status, What::FileRefused(refused.clone()));
+        assert_eq!(status.refused_file, Some(refused));
+        told(&mut status, What::FileTaken { file: "f".into() });
+        assert_eq!(status.refused_file, None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod connect;
 mod error;
 mod fleet;
 mod follow;
+mod news;
 mod offline;
 mod place;
 mod screen;

@@ -145,13 +145,16 @@ fn next_step(slot: &Slot, view: &NodeView, decision: Option<&Decision>) -> Strin
         }
         (_, true) => "nothing".into(),
         (0 | 1, _) => "nothing: it goes on by itself".into(),
-        // What an attempt wrote goes with its resource.
+        // What an attempt wrote goes with its resource; the end of it is kept until another one is gone.
         (failures, _) if held.is_some_and(|held| held.climbs() && held.lease.is_some()) => format!(
             "it failed {failures} times in a row and is tried again: `homeostat history {name}` shows why, and \
-             `homeostat logs {name}` what the attempt that runs now writes"
+             `homeostat logs {name} --previous` what the attempt before wrote last"
         ),
         (failures, _) => {
-            format!("it failed {failures} times in a row and is tried again: `homeostat history {name}` shows why")
+            format!(
+                "it failed {failures} times in a row and is tried again: `homeostat history {name}` shows why, and \
+                 `homeostat logs {name}` what it wrote last"
+            )
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::wire::{Change, DeciderStatus, Node, Orphan, Pause, Status, Swap, What};
+use api::wire::{Change, DeciderStatus, Node, Orphan, Pause, RefusedFile, Status, Swap, What};
 use tokio::sync::broadcast;
 
 /// Changes that are remembered, so that whoever lost the connection can go on.
@@ -33,6 +33,7 @@ struct Inner {
     /// What is known of deciders besides what views show; none until somebody says.
     decider: Option<DeciderStatus>,
     swaps: Vec<Swap>,
+    refused_file: Option<RefusedFile>,
 }
 
 impl Feed {
@@ -50,6 +51,7 @@ impl Feed {
                 listens: Vec::new(),
                 decider: None,
                 swaps: Vec::new(),
+                refused_file: None,
             }),
             sender,
         }
@@ -101,6 +103,17 @@ impl Feed {
             status.decider = DeciderStatus { failure: status.decider.failure.take(), ..decider.clone() };
         }
         status.swaps.clone_from(&inner.swaps);
+        status.refused_file.clone_from(&inner.refused_file);
+        self.place(&mut inner, status);
+    }
+
+    /// Says why the fleet file cannot be taken over, or that it was.
+    pub fn file_is(&self, now_ms: u64, refused: Option<RefusedFile>) {
+        let mut inner = self.inner();
+        let mut status = (*inner.status).clone();
+        status.now_ms = status.now_ms.max(now_ms);
+        status.refused_file.clone_from(&refused);
+        inner.refused_file = refused;
         self.place(&mut inner, status);
     }
 
@@ -178,6 +191,11 @@ fn differences(before: &Status, after: &Status) -> Vec<What> {
     // The oldest first. One that is not listed any more is no news.
     let swaps = after.swaps.iter().rev().filter(|swap| !before.swaps.contains(swap));
     found.extend(swaps.map(|swap| What::Swap(Box::new(swap.clone()))));
+    match (&before.refused_file, &after.refused_file) {
+        (before, Some(now)) if before.as_ref() != Some(now) => found.push(What::FileRefused(now.clone())),
+        (Some(before), None) => found.push(What::FileTaken { file: before.file.clone() }),
+        _ => {}
+    }
     pauses(&before.pauses, &after.pauses, &mut found);
     let mut known: BTreeMap<&str, &Node> = before.nodes.iter().map(|node| (node.node.as_str(), node)).collect();
     for node in &after.nodes {
@@ -294,6 +312,18 @@ mod tests {
         let failing = DeciderStatus { failure: Some("out-of-fuel: x".into()), ..other };
         assert_eq!(told(), [What::Decider(Box::new(failing.clone()))]);
         assert_eq!((feed.status().decider.clone(), feed.status().swaps.len()), (failing, 2));
+        // What is wrong with the fleet file stays too, until it is taken over.
+        let refused = RefusedFile { file: "f.toml".into(), reason: "no such file".into(), since_ms: 9 };
+        feed.file_is(9, Some(refused.clone()));
+        assert_eq!(told(), [What::FileRefused(refused.clone())]);
+        feed.publish(fleet(&[("web-0", "new")]));
+        assert_eq!(
+            (told().len(), feed.status().refused_file.clone()),
+            (1, Some(refused)),
+            "the failure is over, no more"
+        );
+        feed.file_is(10, None);
+        assert_eq!(told(), [What::FileTaken { file: "f.toml".into() }]);
         let many: Vec<Swap> = (0..40).map(|at| swap(&at.to_string(), "")).collect();
         feed.deciders_are(8, DeciderStatus::default(), many);
         assert_eq!(feed.status().swaps.len(), SWAPS);

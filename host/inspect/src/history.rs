@@ -76,12 +76,20 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
         let from = to.saturating_sub(CHUNK).max(least);
         let mut items = Vec::new();
         let mut last_rule = BTreeMap::new();
-        for line in records(reader, from)? {
+        let mut order = None;
+        // One more before it: the id of a command stands before the command.
+        for line in records(reader, from.saturating_sub(1).max(first))? {
             let line = line?;
             if line.seq >= to {
                 break;
             }
-            collect(&line, roster, &mut rules, query.node.as_deref(), &mut last_rule, &mut items);
+            let ordered = order.take();
+            if let Entry::Order { id } = &line.entry {
+                order = Some(id.clone());
+            }
+            if line.seq >= from {
+                collect(&line, ordered, roster, &mut rules, query.node.as_deref(), &mut last_rule, &mut items);
+            }
         }
         found += items.len();
         chunks.push(items);
@@ -104,6 +112,8 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
 /// What a record says, to whom it matters.
 fn collect(
     line: &Line,
+    // The id, where it is a command.
+    order: Option<String>,
     roster: &Roster,
     rules: &mut BTreeMap<String, Vec<Rule>>,
     only: Option<&str>,
@@ -113,7 +123,16 @@ fn collect(
     let mut add = |kind: &str, node: Option<String>, attempt: Option<AttemptId>, text: String| {
         if only.is_none_or(|only| node.as_deref() == Some(only)) {
             let attempt = attempt.map(|attempt| attempt.0);
-            items.push(HistoryItem { seq: line.seq, at_ms: line.at_ms, node, attempt, kind: kind.into(), text });
+            let command = order.clone().filter(|_| kind == "command");
+            items.push(HistoryItem {
+                seq: line.seq,
+                at_ms: line.at_ms,
+                node,
+                attempt,
+                kind: kind.into(),
+                text,
+                command,
+            });
         }
     };
     match &line.entry {
@@ -182,6 +201,6 @@ fn collect(
             }
         }
         Entry::Swap(swap) => add("swap", None, None, step::swapped(swap)),
-        Entry::Pass { .. } | Entry::Reserved { .. } | Entry::End => {}
+        Entry::Pass { .. } | Entry::Reserved { .. } | Entry::Order { .. } | Entry::End => {}
     }
 }

@@ -62,6 +62,7 @@ pub fn status(view: &View, about: &About, revision: String) -> Status {
             })
             .collect(),
         pauses: view.pauses.iter().map(paused).collect(),
+        refused_file: None,
     };
     let undecided = view.nodes.iter().filter(|node| node.decider_fails).count();
     status.reason = reason(&status, undecided);

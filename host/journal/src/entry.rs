@@ -62,6 +62,11 @@ pub enum Entry {
         /// The first id that may not.
         below: AttemptId,
     },
+    /// The next record is an operator's command of this id (SPEC 10). Nothing is folded.
+    Order {
+        /// The id.
+        id: String,
+    },
     /// A step of a swap (SPEC 11). Nothing is folded.
     Swap(Box<SwapRecord>),
     /// The driver ended, and nothing was folded after this.
@@ -77,6 +82,7 @@ impl Entry {
             Entry::Pass { .. } => "pass",
             Entry::Dispatch { .. } => "dispatch",
             Entry::Reserved { .. } => "reserved",
+            Entry::Order { .. } => "order",
             Entry::Swap(_) => "swap",
             Entry::End => "end",
         }

@@ -138,7 +138,7 @@ impl Walk {
                 }
                 Err(differs(Some(&line.entry), expected.as_ref()))
             }
-            Entry::Swap(_) => {
+            Entry::Order { .. } | Entry::Swap(_) => {
                 self.living(line)?;
                 Ok(Step::Followed)
             }

@@ -55,6 +55,12 @@ pub trait Backend: Send + Sync {
         Err(Fault::permanent("this backend keeps no output"))
     }
 
+    /// The end of what the last attempt wrote that held this slot and is gone, for people; `None` where nothing is kept.
+    async fn last_output(&self, run: &str, slot: &str, query: OutputQuery) -> Result<Option<LastOutput>, Fault> {
+        let _ = (run, slot, query);
+        Ok(None)
+    }
+
     /// Stops the bootstrap and what it started. Already gone is success.
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault>;
 
@@ -99,6 +105,15 @@ pub struct OutputPage {
     pub lines: Vec<(u64, String)>,
     /// The place after the last line.
     pub next: u64,
+}
+
+/// What [`Backend::last_output`] answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastOutput {
+    /// Whose it is.
+    pub attempt: AttemptId,
+    /// The lines. Their places are those they had before.
+    pub page: OutputPage,
 }
 
 /// What [`Backend::start`] is asked.

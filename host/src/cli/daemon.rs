@@ -10,16 +10,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::appoint::{Appointed, DeciderArgs};
 use super::keep::{ApiArgs, Kept, Wanted};
+use super::origin::Origin;
 use super::trace::{self, TraceArgs};
-use super::up::Signals;
+use super::up::{Signals, state_dir};
 use super::{ExitCode, Failure, Terminal};
-use crate::fleet::Fleet;
 use crate::runtime::{HostHandle, Intervals, Shutdown};
 
 /// Arguments of `daemon`.
 #[derive(Debug, Args)]
 pub struct DaemonArgs {
-    /// The fleet file. It is watched; SIGHUP reads it at once.
+    /// The fleet file. It is watched; SIGHUP reads it at once. While it is missing or broken, the fleet goes on in the shape
+    /// that was taken over last.
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Where its state lives, in a folder for each run [default: $XDG_STATE_HOME/homeostat].
@@ -38,11 +39,11 @@ pub struct DaemonArgs {
 
 /// Runs the daemon until it is told to stop. The fleet goes on without it.
 pub fn run(args: &DaemonArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
-    let fleet = Fleet::load(&args.file, &super::providers())?;
+    let origin = Origin::load(&args.file, &state_dir(args.state.as_deref())?)?;
     let decider = Appointed::load(&args.decider)?;
     let _traces = trace::start(&args.trace, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(daemon(args, terminal, &fleet, decider));
+    let ended = runtime.block_on(daemon(args, terminal, &origin, decider));
     // A call that hangs must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
@@ -51,7 +52,7 @@ pub fn run(args: &DaemonArgs, terminal: &Terminal) -> Result<ExitCode, Failure> 
 async fn daemon(
     args: &DaemonArgs,
     terminal: &Terminal,
-    fleet: &Fleet,
+    origin: &Origin,
     decider: Appointed,
 ) -> Result<ExitCode, Failure> {
     // First of all, so that no signal finds the default.
@@ -64,14 +65,15 @@ async fn daemon(
         decider: &args.decider,
         api: &args.api,
         copy: None,
+        goes_on: true,
         intervals,
     };
-    let mut kept = Kept::start(wanted, terminal, fleet, decider).await?;
+    let mut kept = Kept::start(wanted, terminal, origin, decider).await?;
     let host = kept.host.clone();
-    for line in kept.describe(&args.file, fleet).await.lines() {
+    for line in kept.describe(&args.file, origin).await.lines() {
         kept.screen.note(line);
     }
-    tell(&[NotifyState::Ready, NotifyState::Status("keeping the fleet")]);
+    tell(&[NotifyState::Ready, NotifyState::Status(kept.in_a_word())]);
 
     // Half of what systemd allows; without systemd it never comes.
     let pulse = sd_notify::watchdog_enabled().map_or(Duration::MAX, |allowed| allowed / 2);
@@ -91,7 +93,10 @@ async fn daemon(
                 kept.read_certificates_again();
                 tell(&[NotifyState::Ready]);
             }
-            edit = kept.follow.next() => kept.adopt_edit(edit).await,
+            edit = kept.follow.next() => {
+                kept.adopt_edit(edit).await;
+                tell(&[NotifyState::Status(kept.in_a_word())]);
+            }
             lines = kept.deciders.next(&kept.host) => lines.iter().for_each(|line| kept.screen.note(line)),
             // Not one that begins anew with every event: a busy fleet must not look like a dead one.
             _ = pulses.tick() => if answers(&host).await { tell(&[NotifyState::Watchdog]) },

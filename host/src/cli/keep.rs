@@ -6,19 +6,22 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use api::metrics::Metrics;
+use api::wire::RefusedFile;
 use api::{Config, Limits, Listen, Server, TlsFiles, Tokens};
 use clap::{Args, ValueHint};
-use inspect::DecisionLog;
+use inspect::{DecisionLog, Feed};
+use step::text::counted;
 use store::{Secret, SqliteStore, StateDir};
 
 use super::appoint::{self, Appointed, DeciderArgs, FollowDecider};
+use super::origin::{self, Origin};
 use super::up::{Edit, Follow, Screen, raise_open_files, state_dir};
 use super::{Failure, Terminal};
 use crate::backends::Backend;
 use crate::backends::process::{ProcessBackend, ProcessConfig};
 use crate::clock::Clock;
 use crate::control::{Desk, Parts};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, FleetError};
 use crate::journal::JournalFile;
 use crate::registry::Registry;
 use crate::runtime::{Declaration, Host, HostError, HostHandle, Intervals};
@@ -27,6 +30,8 @@ use crate::runtime::{Declaration, Host, HostError, HostHandle, Intervals};
 pub(super) const API_TOKEN: &str = "api";
 /// The interface's socket in the state directory.
 pub(super) const SOCKET: &str = "api.sock";
+/// What is said of a refused file at most, in characters.
+const REASON_CHARS: usize = 400;
 /// How long requests that are on their way are waited for at the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -61,6 +66,8 @@ pub(super) struct Wanted<'a> {
     pub api: &'a ApiArgs,
     /// A file that gets the same records.
     pub copy: Option<JournalFile>,
+    /// Whether the fleet goes on as it was where its file cannot be taken over at the start.
+    pub goes_on: bool,
     pub intervals: Intervals,
 }
 
@@ -72,6 +79,7 @@ pub(super) struct Kept {
     pub deciders: WatchedDecider,
     pub registry: Registry,
     pub screen: Screen,
+    feed: Arc<Feed>,
     server: Server,
 }
 
@@ -80,40 +88,47 @@ impl Kept {
     pub async fn start(
         wanted: Wanted<'_>,
         terminal: &Terminal,
-        fleet: &Fleet,
+        origin: &Origin,
         decider: Appointed,
     ) -> Result<Self, Failure> {
         let exe = std::env::current_exe().context("finding this program")?;
-        let dir = state_dir(wanted.state)?.join(&fleet.shape.run);
+        let dir = state_dir(wanted.state)?.join(origin.run());
         let (store, secret) = open(&dir)?;
         let (registry, built_in, declared) = decider.settle(&dir, &secret)?;
         let config = ProcessConfig { open_files: raise_open_files(), ..ProcessConfig::new(&dir, exe) };
         let backend = Arc::new(ProcessBackend::open(config).map_err(|error| anyhow!(error))?);
-        let metrics =
-            Arc::new(Metrics::new(&fleet.shape.run, env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!(error))?);
+        let metrics = Arc::new(Metrics::new(origin.run(), env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!(error))?);
         let decisions = Arc::new(DecisionLog::default());
-        let mut builder = Host::builder(&fleet.shape.run)
+        let mut builder = Host::builder(origin.run())
             .shared_backend("process", backend.clone())
             .shared_decider(built_in.decider)
             .registry(registry.clone())
             .read_beside(&dir)
-            .declare(declaration(fleet))
             .intervals(wanted.intervals)
             .decisions(decisions.clone())
             .metrics(metrics.clone())
             .store(store);
+        if let Some(fleet) = origin.fleet() {
+            builder = builder.declare(declaration(fleet));
+        }
+        if wanted.goes_on {
+            builder = builder.go_on();
+        }
         if let Some(declared) = declared {
             builder = builder.declare_decider(declared);
         }
         if let Some(copy) = wanted.copy {
             builder = builder.history(copy);
         }
-        let follow = Follow::start(wanted.file, fleet);
+        let read = match origin {
+            Origin::File(fleet) => Ok(&**fleet),
+            Origin::State { why, .. } => Err(why),
+        };
+        let follow = Follow::start(wanted.file, read);
         let deciders = WatchedDecider { follow: FollowDecider::start(wanted.decider, &registry), taken: None };
         let host = match builder.start().await {
             Ok(host) => host,
-            Err(HostError::Shape(error)) => return Err(Failure::Fleet(fleet.refuse(wanted.file, &error))),
-            Err(error) => return Err(anyhow!(error).into()),
+            Err(error) => return Err(not_started(wanted.file, origin, error)),
         };
         // At once, so that it misses nothing.
         let mut screen = Screen::new(terminal, &host);
@@ -130,17 +145,64 @@ impl Kept {
             backends,
             metrics: metrics.clone(),
         });
+        let feed = desk.feed().clone();
         let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
-        Ok(Kept { host, backend, follow, deciders, registry, screen, server })
+        let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server };
+        if let Err(error) = origin::remember(&dir, wanted.file) {
+            kept.screen
+                .warn(&format!("{}: which file declares the run cannot be written down: {error}", dir.display()));
+        }
+        let refused = kept.host.refused().zip(origin.fleet()).map(|(error, fleet)| fleet.refuse(wanted.file, error));
+        if let Some(why) = refused.as_ref().or(read.err()) {
+            kept.goes_on(why);
+        }
+        Ok(kept)
+    }
+
+    /// The file cannot be taken over at the start.
+    fn goes_on(&mut self, why: &FleetError) {
+        self.screen.cannot(&Failure::Fleet(why.clone()));
+        let (file, generation) = (self.follow.path().display(), self.host.view().generation);
+        let text = format!(
+            "{file} cannot be taken over: the fleet goes on as it was, in generation {generation}, and takes the file over \
+             as soon as it can be"
+        );
+        self.screen.warn(&text);
+        self.refuses(why);
+    }
+
+    /// Says to whoever asks that the file is refused.
+    fn refuses(&self, why: &FleetError) {
+        let (now_ms, known) =
+            (self.host.now_ms(), self.feed.status().refused_file.as_ref().map(|known| known.since_ms));
+        let refused = RefusedFile {
+            file: self.follow.path().display().to_string(),
+            reason: crate::fleet::cut(&why.to_string(), REASON_CHARS),
+            since_ms: known.unwrap_or(now_ms),
+        };
+        self.feed.file_is(now_ms, Some(refused));
+    }
+
+    /// How it is, for a service's overview.
+    pub fn in_a_word(&self) -> &'static str {
+        match self.feed.status().refused_file {
+            None => "keeping the fleet",
+            Some(_) => "keeping the fleet as it was: its file cannot be taken over",
+        }
     }
 
     /// What is kept and where it can be reached, in a few lines.
-    pub async fn describe(&self, file: &Path, fleet: &Fleet) -> String {
+    pub async fn describe(&self, file: &Path, origin: &Origin) -> String {
         let view = self.host.view();
-        let known = view.nodes.iter().filter(|node| node.attempt.is_some()).count();
-        let groups = fleet.shape.groups.clone();
-        let same = self.host.look(move |driver| driver.state().desired.as_ref().is_some_and(|it| it.groups == groups));
+        let known = view.nodes.iter().filter(|node| node.attempt.is_some()).count() as u64;
+        let groups = origin.fleet().map(|fleet| fleet.shape.groups.clone());
+        let same = self.host.look(move |driver| {
+            groups.is_none_or(|groups| driver.state().desired.as_ref().is_some_and(|it| it.groups == groups))
+        });
         let words = match same.await {
+            _ if self.feed.status().refused_file.is_some() => {
+                format!("generation {}, as it was before", view.generation)
+            }
             Ok(false) => format!(
                 "generation {}, changed since {file} was read; `homeostat diff {file}` shows how",
                 view.generation,
@@ -151,24 +213,30 @@ impl Kept {
         let socket = self.server.socket().map(|path| path.display().to_string()).unwrap_or_default();
         let listens = self.server.address().map(|address| format!(", listening at {address}")).unwrap_or_default();
         let pid = std::process::id();
-        format!("run {}, process {pid}: {known} nodes known, socket {socket}{listens}\n{words}", view.run)
+        format!("run {}, process {pid}: {} known, socket {socket}{listens}\n{words}", view.run, counted(known, "node"))
     }
 
     /// Takes an edit of the file over, whole, or says why not.
     pub async fn adopt_edit(&mut self, edit: Edit) {
         let fleet = match edit {
-            Edit::Refused(error) => return self.screen.refused(&Failure::Fleet(error)),
+            Edit::Refused(error) => return self.refused(error),
             Edit::Fleet(fleet) => fleet,
         };
         match self.host.declare(declaration(&fleet)).await {
             Ok(generation) => {
+                self.feed.file_is(self.host.now_ms(), None);
                 self.screen.note(&format!("{}: generation {generation}", self.follow.path().display()));
             }
             Err(HostError::Shape(error)) => {
-                self.screen.refused(&Failure::Fleet(fleet.refuse(self.follow.path(), &error)));
+                self.refused(fleet.refuse(self.follow.path(), &error));
             }
             Err(error) => self.screen.refused(&Failure::Failed(anyhow!(error))),
         }
+    }
+
+    fn refused(&mut self, why: FleetError) {
+        self.refuses(&why);
+        self.screen.refused(&Failure::Fleet(why));
     }
 
     /// Reads the certificates of the interface again: those that a renewal put there.
@@ -176,7 +244,7 @@ impl Kept {
         match self.server.read_certificates_again() {
             Ok(false) => {}
             Ok(true) => self.screen.note("the certificates of --listen were read again"),
-            Err(error) => self.screen.note(&format!("{error}; the certificates that were read before stay in force")),
+            Err(error) => self.screen.warn(&format!("{error}; the certificates that were read before stay in force")),
         }
     }
 
@@ -185,6 +253,15 @@ impl Kept {
         self.server.shutdown(LAST_ANSWERS).await;
         self.screen.close();
         let _ = tokio::time::timeout(patience, self.backend.shutdown()).await;
+    }
+}
+
+fn not_started(file: &Path, origin: &Origin, error: HostError) -> Failure {
+    match (error, origin) {
+        (HostError::Shape(error), Origin::File(fleet)) => Failure::Fleet(fleet.refuse(file, &error)),
+        // The state knows nothing either: what is wrong is the file.
+        (HostError::NoShape, Origin::State { why, .. }) => Failure::Fleet(why.clone()),
+        (error, _) => anyhow!(error).into(),
     }
 }
 

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::exit::Failure;
+use super::priority::{self, Priority};
 use crate::fleet::{self, ErrorReport, ErrorReportEntry, cut, escape};
 
 /// What the daemon says may name many nodes.
@@ -55,6 +56,8 @@ pub struct Terminal {
     pub out_color: bool,
     /// Whether standard error takes colours.
     pub err_color: bool,
+    /// Whether systemd's journal reads standard error, and each line says how bad it is.
+    pub to_journal: bool,
 }
 
 impl Terminal {
@@ -64,6 +67,7 @@ impl Terminal {
             format,
             out_color: color.wanted(std::io::stdout().is_terminal()),
             err_color: color.wanted(std::io::stderr().is_terminal()),
+            to_journal: priority::is_read_by_journal(),
         }
     }
 
@@ -97,14 +101,15 @@ impl Terminal {
     pub fn warn(&self, text: &str) {
         if !self.is_json() {
             let style = console::Style::new().force_styling(self.err_color);
-            let _ = writeln!(std::io::stderr().lock(), "{}: {}", style.yellow().bold().apply_to("note"), escape(text));
+            let line = format!("{}: {}", style.yellow().bold().apply_to("note"), escape(text));
+            priority::write(&line, Priority::Warning, self.to_journal);
         }
     }
 
     /// Writes a failure to standard error: for people, or as one line of JSON. Nobody may be left to read it.
     pub fn print_failure(&self, failure: &Failure) {
         if let Some(text) = self.failure_text(failure) {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            priority::write(&text, Priority::Error, self.to_journal);
         }
     }
 

@@ -10,6 +10,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::priority::Lines;
 use super::{Failure, Format, Terminal};
 
 /// What is traced, and where to.
@@ -35,7 +36,7 @@ pub(super) struct Traces {
 pub(super) fn start(args: &TraceArgs, terminal: &Terminal) -> Result<Traces, Failure> {
     let lines = args.trace.map(|level| {
         let layer = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
+            .with_writer(Lines { to_journal: terminal.to_journal })
             .with_span_events(FmtSpan::CLOSE)
             .with_target(false);
         match terminal.format {

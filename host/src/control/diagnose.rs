@@ -48,6 +48,7 @@ pub(super) async fn checks(desk: &Desk) -> Vec<Check> {
         });
     }
     checks.push(clock(desk));
+    checks.push(fleet_file(desk));
     checks.push(fleet(desk));
     checks
 }
@@ -152,6 +153,19 @@ fn clock(desk: &Desk) -> Check {
             "set the clock; until it has caught up, time goes on from the recorded instant",
         ),
         None => check("clock", Verdict::Ok, step::text::time_of_day(wall), ""),
+    }
+}
+
+fn fleet_file(desk: &Desk) -> Check {
+    let status = desk.feed.status();
+    match &status.refused_file {
+        None => check("fleet file", Verdict::Ok, "taken over".into(), ""),
+        Some(refused) => check(
+            "fleet file",
+            Verdict::Warning,
+            format!("refused, what was taken over before stays in force: {}", refused.reason),
+            &format!("mend {}, which is read again when it changes; `homeostat validate` checks it", refused.file),
+        ),
     }
 }
 

@@ -21,7 +21,7 @@ use inspect::{About, DecisionLog, Feed, Roster};
 use store::SqliteReader;
 use tokio::sync::broadcast;
 
-use crate::backends::{Backend, ExternalKey, OutputQuery};
+use crate::backends::{Backend, ExternalKey, OutputPage, OutputQuery};
 use crate::runtime::{HostError, HostHandle, Order};
 
 /// The decider in force, as the interface shows it.
@@ -110,6 +110,20 @@ impl Desk {
         })
     }
 
+    /// What is kept of the last attempt that is gone.
+    async fn last_logs(&self, query: &LogsQuery) -> Result<Option<Logs>, Refusal> {
+        let run = self.feed.status().run.clone();
+        for backend in self.backends.values() {
+            let found = backend.last_output(&run, &query.node, output_query(query)).await;
+            let found =
+                found.map_err(|fault| Refusal::Failed(format!("the last output of {}: {fault}", query.node)))?;
+            if let Some(last) = found {
+                return Ok(Some(logs(query.node.clone(), last.attempt, true, last.page)));
+            }
+        }
+        Ok(None)
+    }
+
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, store::StoreError> + Send + 'static,
@@ -164,20 +178,32 @@ impl Control for Desk {
     async fn logs(&self, query: LogsQuery) -> Result<Logs, Refusal> {
         let name = query.node.clone();
         let held = self.host.look(move |driver| whose(driver, &name)).await.map_err(|error| unavailable(&error))?;
-        let (provider, key, lease) = held.ok_or_else(|| no_node(&query.node))??;
+        let held = match (held.ok_or_else(|| no_node(&query.node))?, query.previous) {
+            (held, Some(true)) => {
+                if let Some(logs) = self.last_logs(&query).await? {
+                    return Ok(logs);
+                }
+                let now = match held {
+                    Ok((_, key, _)) => {
+                        format!("; `homeostat logs {}` has what attempt {} writes", query.node, key.attempt.0)
+                    }
+                    Err(_) => String::new(),
+                };
+                return Err(Refusal::NotFound(format!(
+                    "no output of an attempt of {} that is gone is kept{now}",
+                    query.node
+                )));
+            }
+            (Ok(held), _) => held,
+            (Err(nothing), _) => return self.last_logs(&query).await?.ok_or(nothing),
+        };
+        let (provider, key, lease) = held;
         let Some(backend) = self.backends.get(&provider) else {
             return Err(Refusal::Failed(format!("no backend {provider:?}")));
         };
-        let lines = query.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES);
-        let page = backend.output(&key, &lease, OutputQuery { after: query.after, lines }).await;
+        let page = backend.output(&key, &lease, output_query(&query)).await;
         let page = page.map_err(|fault| Refusal::Failed(format!("the output of {}: {fault}", query.node)))?;
-        Ok(Logs {
-            schema: "homeostat.logs/v1".into(),
-            node: query.node,
-            attempt: Some(key.attempt.0),
-            lines: page.lines.into_iter().map(|(at, text)| LogLine { at, at_ms: None, text }).collect(),
-            next: page.next,
-        })
+        Ok(logs(query.node, key.attempt, false, page))
     }
 
     async fn decisions(&self, limit: usize) -> Result<Decisions, Refusal> {
@@ -261,6 +287,21 @@ impl Control for Desk {
 
     async fn swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
         self.one_swap(id).await
+    }
+}
+
+fn output_query(query: &LogsQuery) -> OutputQuery {
+    OutputQuery { after: query.after, lines: query.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES) }
+}
+
+fn logs(node: String, attempt: engine::id::AttemptId, is_gone: bool, page: OutputPage) -> Logs {
+    Logs {
+        schema: "homeostat.logs/v1".into(),
+        node,
+        attempt: Some(attempt.0),
+        is_gone,
+        lines: page.lines.into_iter().map(|(at, text)| LogLine { at, at_ms: None, text }).collect(),
+        next: page.next,
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use super::adopt::{Begin, Begun};
 use super::changes::Publisher;
 use super::deciders::Shared;
-use super::declare::Declaration;
+use super::declare::{DECLARED, Declaration};
 use super::handle::{HostHandle, Outcome};
 use super::inforce::{self, Given, InForce};
 use super::instruments::Instruments;
@@ -55,6 +55,7 @@ pub struct HostBuilder {
     state: State,
     history: Option<JournalFile>,
     first: First,
+    goes_on: bool,
     instruments: Instruments,
     registry: Option<Registry>,
     declared_decider: Option<Ready>,
@@ -89,6 +90,7 @@ impl HostBuilder {
             state: State::Memory,
             history: None,
             first: First::None,
+            goes_on: false,
             instruments: Instruments::default(),
             registry: None,
             declared_decider: None,
@@ -167,6 +169,13 @@ impl HostBuilder {
         self
     }
 
+    /// Goes on with the shape and the settings that the store has in force, where nothing is declared or what is declared is
+    /// refused ([`HostHandle::refused`] says why). Where none is in force, that is an error as ever.
+    pub fn go_on(mut self) -> Self {
+        self.goes_on = true;
+        self
+    }
+
     /// A directory that keeps what has to outlive the host; it is locked. Without it attempt ids start from 1 again, above
     /// those that are adopted.
     pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
@@ -236,6 +245,9 @@ impl HostBuilder {
         }
         let default = self.decider.ok_or_else(|| HostError::Setup("a host needs a decider".into()))?;
         let clock = self.clock.unwrap_or_else(Clock::system);
+        if self.goes_on && matches!(self.first, First::None) && !self.state.may_know_a_shape()? {
+            return Err(HostError::NoShape);
+        }
         let kept = if let State::Store(store) = &mut self.state { inforce::kept(&mut **store)? } else { None };
         let given = Given { default, declared: self.declared_decider, registry: self.registry.clone() };
         let (was, now_ms) = (kept.clone(), clock.now_ms());
@@ -262,7 +274,7 @@ impl HostBuilder {
         };
         let (journal, history, begun): (Box<dyn Journal>, _, _) = match self.state {
             State::Store(store) => {
-                let settled = matches!(self.first, First::Declared(_));
+                let settled = self.goes_on || matches!(self.first, First::Declared(_));
                 let (history, begun) = begin.with_store(store, self.history, &config, settled, &*decider).await?;
                 (Box::new(MemoryJournal::default()), history, begun)
             }
@@ -314,11 +326,18 @@ impl HostBuilder {
             opening.filter_map(|event| if let HostEvent::Notice(notice) = event { Some(notice) } else { None });
         let opening: Arc<[Notice]> = opening.collect();
         drop(early);
-        match self.first {
-            First::Shape(shape) => runtime.desire(shape)?,
-            First::Declared(declared) => drop(runtime.declare(declared)?),
-            First::None => {}
-        }
+        let may_go_on = self.goes_on && runtime.generation() > 0;
+        let refused = match self.first {
+            First::Shape(shape) => runtime.desire(shape).map(drop),
+            First::Declared(declared) => runtime.declare(declared).map(drop),
+            First::None if self.goes_on && !may_go_on => Err(HostError::NoShape),
+            First::None => Ok(()),
+        };
+        let refused = match refused {
+            Ok(()) => None,
+            Err(HostError::Shape(error)) if may_go_on => Some(error),
+            Err(error) => return Err(error),
+        };
         let (outcome_sender, outcome) = watch::channel::<Outcome>(None);
         let lives = tokio::spawn(runtime.run());
         tokio::spawn(async move {
@@ -341,7 +360,17 @@ impl HostBuilder {
         let (registry, beside) = (self.registry, self.beside);
         let shared = Shared { jobs: Jobs::default(), registry, beside, keeping: tokio::sync::Mutex::default() };
         let (shared, said) = (Arc::new(shared), said.into());
-        Ok(HostHandle { asks, views, events: event_sender, outcome, opening, said, clock, shared })
+        let refused = refused.map(Arc::new);
+        Ok(HostHandle { asks, views, events: event_sender, outcome, opening, said, refused, clock, shared })
+    }
+}
+
+impl State {
+    /// Whether something was kept before, and not taken down since. Nothing is written.
+    fn may_know_a_shape(&mut self) -> Result<bool, HostError> {
+        let State::Store(store) = self else { return Ok(false) };
+        let is_down = store.meta(DECLARED).map_err(JournalError::from)?.is_some_and(|declared| declared.is_empty());
+        Ok(!is_down && !store.load().map_err(JournalError::from)?.is_fresh())
     }
 }
 

@@ -17,6 +17,9 @@ pub enum HostError {
     /// The shape is refused whole; nothing changed.
     #[error(transparent)]
     Shape(#[from] ShapeError),
+    /// The host was to go on with the shape in force, and none is. Nothing changed.
+    #[error("no shape is in force that the host could go on with")]
+    NoShape,
     /// A backend gave no complete listing at the start: what it holds is not known, so nothing may be made.
     #[error("backend {provider:?} gave no complete listing in {tries} tries: {fault}")]
     Adoption {

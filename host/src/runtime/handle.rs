@@ -8,7 +8,7 @@ use engine::driver::Driver;
 use engine::id::{Millis, OperationId};
 use engine::io::Notice;
 use engine::policy::Policy;
-use engine::shape::ClusterShape;
+use engine::shape::{ClusterShape, ShapeError};
 use engine::view::View;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -80,6 +80,7 @@ pub struct HostHandle {
     pub(super) outcome: watch::Receiver<Outcome>,
     pub(super) opening: Arc<[Notice]>,
     pub(super) said: Arc<[String]>,
+    pub(super) refused: Option<Arc<ShapeError>>,
     pub(super) clock: Clock,
     pub(super) shared: Arc<Shared>,
 }
@@ -260,6 +261,12 @@ impl HostHandle {
     /// What there was to say before anybody could listen: what the start found.
     pub fn opening(&self) -> &[Notice] {
         &self.opening
+    }
+
+    /// Why the shape that was declared at the start was refused, where the host went on with the one in force
+    /// ([`super::HostBuilder::go_on`]).
+    pub fn refused(&self) -> Option<&ShapeError> {
+        self.refused.as_deref()
     }
 
     /// What the start found about deciders, in words.

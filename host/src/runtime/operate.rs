@@ -102,6 +102,10 @@ impl Runtime {
         let store =
             store.ok_or_else(|| HostError::Order("this host keeps no state, so it takes no commands".into()))?;
         match store.command(&order.id, body, at_ms, || words)? {
+            Begun::New if kept.outcome.is_ok() => {
+                let entry = ::journal::Entry::Order { id: order.id.clone() };
+                store.note(entry, at_ms)?;
+            }
             Begun::New => {}
             Begun::Again(known) => {
                 // What was said must not be forgotten either.

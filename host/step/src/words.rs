@@ -68,6 +68,7 @@ impl Words<'_> {
                 format!("-> {id} {} for {} at {provider}", kind.label(), key.slot)
             }
             Entry::Reserved { below } => format!("attempts below {below} are reserved"),
+            Entry::Order { id } => format!("the command {id}:"),
             Entry::Swap(swap) => swapped(swap),
             Entry::End => "end".into(),
         }

@@ -8,6 +8,7 @@ mod deciders;
 mod fixture;
 mod guards;
 mod lab;
+mod logs;
 mod moves;
 #[path = "../cli/packages.rs"]
 mod packages;

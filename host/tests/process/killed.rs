@@ -86,6 +86,7 @@ async fn a_host_killed_at_any_moment_leaves_nothing_that_is_not_found() {
         }
         assert_eq!(place.labelled(), [0; 0], "round {round}");
         assert!(backend.list("demo").await.unwrap().resources.is_empty());
+        backend.forget_output();
         backend.shutdown().await;
         assert!(!place.state().exists());
     }

@@ -1,6 +1,7 @@
 //! `homeostat up` as people use it: the real binary, real processes, a real file that is edited.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod broken;
 mod daemon;
 mod edits;
 mod examples;

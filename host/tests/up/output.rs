@@ -79,3 +79,49 @@ fn a_reader_that_stops_reading_holds_up_nothing() {
     assert!(out.len() >= 60_000, "{} bytes were waiting", out.len());
     place.assert_empty();
 }
+
+/// What the journal of systemd reads says of each line how bad it is; what anybody else reads does not.
+#[test]
+fn lines_for_the_journal_have_priorities() {
+    use std::os::linux::fs::MetadataExt;
+    let place = Place::with(&fleet(&[group("web", 1, STEADY)]).replace("count = 1", "cuont = 1"));
+    let log = place.path().join("stderr");
+    let said = |stream: Option<String>| {
+        let file = std::fs::File::create(&log).unwrap();
+        let stream = stream.unwrap_or_else(|| {
+            let found = file.metadata().unwrap();
+            format!("{}:{}", found.st_dev(), found.st_ino())
+        });
+        let mut command = place.command(&[]);
+        command.env("JOURNAL_STREAM", stream).stderr(file).stdout(std::process::Stdio::null());
+        assert_eq!(command.status().unwrap().code(), Some(2));
+        std::fs::read_to_string(&log).unwrap()
+    };
+    let journal = said(None);
+    assert!(journal.lines().count() > 2 && journal.lines().all(|line| line.starts_with("<3>")), "{journal}");
+    for other in ["", "1:2", "x", "8:"] {
+        let plain = said(Some(other.to_owned()));
+        assert!(plain.contains("cuont") && !plain.contains("<3>"), "{other:?}: {plain}");
+    }
+    // While it runs: what is good to know, and what somebody should look at.
+    place.write(&fleet(&[group("web", 1, STEADY)]));
+    let file = std::fs::File::create(&log).unwrap();
+    let found = file.metadata().unwrap();
+    let mut command = std::process::Command::new(crate::fixture::HOMEOSTAT);
+    command.env_remove("HOMEOSTAT_STATE").arg("daemon").arg(place.file()).arg("--state").arg(place.state());
+    command.env("JOURNAL_STREAM", format!("{}:{}", found.st_dev(), found.st_ino())).stderr(file);
+    let mut daemon = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let wait = |words: &str| {
+        until(words, || std::fs::read_to_string(&log).unwrap().lines().any(|line| line.contains(words)).then_some(()));
+    };
+    wait("<6>homeostat: run demo");
+    place.write("run = ");
+    wait("<4>homeostat: the edit is refused");
+    place.write(&fleet(&[group("web", 0, STEADY)]));
+    until("nothing", || place.labelled().is_empty().then_some(()));
+    signal(i32::try_from(daemon.id()).unwrap(), Signal::TERM);
+    assert_eq!(daemon.wait().unwrap().code(), Some(0));
+    wait("<6>homeostat: terminated: the fleet goes on");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.lines().all(|line| ["<3>", "<4>", "<6>"].iter().any(|mark| line.starts_with(mark))), "{text}");
+}

@@ -103,6 +103,7 @@ pub fn logs(world: &World, query: &LogsQuery) -> Result<Logs, Refusal> {
         schema: "homeostat.logs/v1".into(),
         node: node.node.clone(),
         attempt: node.attempt,
+        is_gone: query.previous == Some(true),
         next: all.last().map_or(query.after.unwrap_or_default(), |line| line.at),
         lines: all.into_iter().skip(skipped).collect(),
     })

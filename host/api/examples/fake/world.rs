@@ -178,6 +178,7 @@ impl World {
             attempt: node.attempt,
             kind: "decision".into(),
             text: format!("{rule}: {reason}"),
+            command: None,
         });
         self.decisions.push_back(Decided {
             number: self.seq,

@@ -28,6 +28,8 @@ pub(super) struct Fleet {
     observed: IntGauge,
     orphans: IntGauge,
     reaping: IntGauge,
+    missing: IntGaugeVec,
+    file_refused: IntGauge,
     paused: IntGaugeVec,
     decider: IntGaugeVec,
     decider_failing: IntGauge,
@@ -49,6 +51,15 @@ impl Fleet {
             )?,
             deleting: c.gauges("homeostat_deleting_nodes", "Nodes that are being taken down.", &["group"])?,
             held: c.gauges("homeostat_held_nodes", "Nodes that a pause or a guard holds.", &["group"])?,
+            missing: c.gauges(
+                "homeostat_missing_nodes",
+                "Nodes that count as ready although something is wrong: a start's listing did not show them, say.",
+                &["group"],
+            )?,
+            file_refused: c.gauge(
+                "homeostat_fleet_file_refused",
+                "1 while the fleet file cannot be taken over and what was taken over before stays in force, else 0.",
+            )?,
             converged: c.gauge("homeostat_converged", "1 when the fleet has the declared shape, else 0.")?,
             generation: c.gauge("homeostat_generation", "The generation in force.")?,
             observed: c.gauge("homeostat_observed_generation", "The last generation that was evaluated whole.")?,
@@ -76,7 +87,7 @@ impl Fleet {
 
     pub fn fill(&mut self, status: &Status) {
         let all = [&self.nodes, &self.desired, &self.ready, &self.failing, &self.deleting, &self.held];
-        all.into_iter().chain([&self.paused, &self.decider]).for_each(|gauges| gauges.reset());
+        all.into_iter().chain([&self.missing, &self.paused, &self.decider]).for_each(|gauges| gauges.reset());
         let named: BTreeSet<&str> = status.groups.iter().take(MAX_GROUPS).map(|group| group.group.as_str()).collect();
         let name = |group: &str| named.get(group).copied().unwrap_or(OTHERS);
         for group in &status.groups {
@@ -90,6 +101,7 @@ impl Fleet {
                 self.nodes.with_label_values(&[label[0], stage.label()]);
             }
             self.held.with_label_values(&label);
+            self.missing.with_label_values(&label);
         }
         let mut stages: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for node in &status.nodes {
@@ -98,10 +110,15 @@ impl Fleet {
             if node.held.is_some() {
                 self.held.with_label_values(&[name(&node.group)]).inc();
             }
+            // Nothing follows from it by itself: absence is no evidence (S14).
+            if node.ready && !node.deleting && node.error.is_some() {
+                self.missing.with_label_values(&[name(&node.group)]).inc();
+            }
         }
         for ((group, stage), count) in stages {
             self.nodes.with_label_values(&[group, stage]).set(count);
         }
+        self.file_refused.set(i64::from(status.refused_file.is_some()));
         self.converged.set(i64::from(status.converged));
         self.generation.set(signed(status.generation));
         self.observed.set(signed(status.observed_generation));

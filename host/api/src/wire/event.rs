@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decider::DeciderStatus;
-use super::status::{Node, Orphan, Pause};
+use super::status::{Node, Orphan, Pause, RefusedFile};
 use super::swap::Swap;
 
 /// One change, as `watch` sends it.
@@ -60,6 +60,13 @@ pub enum What {
         /// `create`, `destroy` or `all`.
         only: String,
     },
+    /// The fleet file cannot be taken over: what was taken over before stays in force.
+    FileRefused(RefusedFile),
+    /// The fleet file, which could not be taken over before, was.
+    FileTaken {
+        /// Where it is.
+        file: String,
+    },
     /// A command was carried out.
     Command {
         /// Its id.
@@ -110,6 +117,9 @@ pub struct HistoryItem {
     pub kind: String,
     /// In words.
     pub text: String,
+    /// The id of the command, where an operator's command is what happened.
+    #[serde(default)]
+    pub command: Option<String>,
 }
 
 /// What history is asked for.
@@ -133,6 +143,9 @@ pub struct Logs {
     pub node: String,
     /// The attempt.
     pub attempt: Option<u64>,
+    /// The attempt is gone, and this is what is kept of the end of its output.
+    #[serde(default)]
+    pub is_gone: bool,
     /// Oldest first.
     pub lines: Vec<LogLine>,
     /// Where to go on: ask again with `after`.
@@ -162,6 +175,8 @@ pub struct LogsQuery {
     pub after: Option<u64>,
     /// At most so many lines, the last ones, 1 to 10,000; 200 unless told.
     pub lines: Option<usize>,
+    /// Of the last attempt that is gone, also where another one holds the node.
+    pub previous: Option<bool>,
 }
 
 /// What was decided lately.

@@ -21,7 +21,7 @@ pub use event::{
 };
 pub use health::{Check, Diagnosis, Export, Problem, Verdict};
 pub use node::{Explanation, Fact, NodeDetail, Operation, RuleRow, TemplateView};
-pub use status::{GroupStatus, Node, Orphan, Pause, Reaping, Status};
+pub use status::{GroupStatus, Node, Orphan, Pause, Reaping, RefusedFile, Status};
 pub use swap::{
     Direction, Divergence, DivergenceExample, ExampleDecision, Report, StageName, StageState, Step, Swap, SwapDetail,
     SwapKind, SwapRefusal, SwapStage, SwapTerms, SwapVerdict, Swaps, SwapsQuery, Tally,

@@ -47,6 +47,20 @@ pub struct Status {
     pub reaping: Vec<Reaping>,
     /// What is held, by whom.
     pub pauses: Vec<Pause>,
+    /// The fleet file, while it cannot be taken over; none when it was.
+    #[serde(default)]
+    pub refused_file: Option<RefusedFile>,
+}
+
+/// A fleet file that cannot be taken over: what was taken over before stays in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedFile {
+    /// Where it is.
+    pub file: String,
+    /// What is wrong with it, in a line.
+    pub reason: String,
+    /// Since when.
+    pub since_ms: u64,
 }
 
 /// A group.

@@ -172,6 +172,9 @@ fn the_fleet_is_read_from_the_status() {
     assert_eq!(text.get("homeostat_ready_nodes", &[("group", "web")]), Some(1.0));
     assert_eq!(text.get("homeostat_failing_nodes", &[("group", "db")]), Some(1.0));
     assert_eq!(text.get("homeostat_held_nodes", &[("group", "web")]), Some(1.0));
+    assert_eq!(text.get("homeostat_missing_nodes", &[("group", "web")]), Some(1.0));
+    assert_eq!(text.get("homeostat_missing_nodes", &[("group", "db")]), Some(0.0), "one that failed is not missing");
+    assert_eq!(text.get("homeostat_fleet_file_refused", &[]), Some(1.0));
     assert_eq!(text.get("homeostat_generation", &[]), Some(4.0));
     assert_eq!(text.get("homeostat_observed_generation", &[]), Some(3.0));
     assert_eq!(text.get("homeostat_converged", &[]), Some(0.0));

@@ -6,7 +6,7 @@ mod documents;
 mod text;
 
 use api::metrics::Metrics;
-use api::wire::{DeciderStatus, GroupStatus, Node, Orphan, Pause, Reaping, Status};
+use api::wire::{DeciderStatus, GroupStatus, Node, Orphan, Pause, Reaping, RefusedFile, Status};
 
 pub fn metrics() -> Metrics {
     Metrics::new("demo", "0.1.0").unwrap()
@@ -41,8 +41,13 @@ pub fn status() -> Status {
             ..DeciderStatus::default()
         },
         groups: vec![group("web", 2, 1), GroupStatus { failing: 1, ..group("db", 1, 0) }],
+        refused_file: Some(RefusedFile::default()),
         nodes: vec![
-            node("web", 0, "dormant"),
+            Node {
+                ready: true,
+                error: Some("process did not show it at the start".into()),
+                ..node("web", 0, "dormant")
+            },
             Node { held: Some("paused".into()), ..node("web", 1, "new") },
             node("db", 0, "failed"),
         ],

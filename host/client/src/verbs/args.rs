@@ -24,7 +24,7 @@ pub struct StatusArgs {
     /// Stay, and show what changes, until ^C
     #[arg(short, long)]
     pub watch: bool,
-    /// Also list nodes that are ready where there are many
+    /// Also list nodes that are ready where there are many; with --watch and no terminal, also changes of waits alone
     #[arg(short, long)]
     pub all: bool,
     /// Which daemon.
@@ -67,6 +67,9 @@ pub struct EventsArgs {
     /// Follow what happens from now on, until ^C
     #[arg(short, long)]
     pub follow: bool,
+    /// Also changes in which only what a node waits for, or until when, is different
+    #[arg(short, long, requires = "follow")]
+    pub all: bool,
     /// At most so many records, the latest ones
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "follow")]
     pub limit: u32,
@@ -86,6 +89,9 @@ pub struct LogsArgs {
     /// Stay, and show what it writes, until ^C
     #[arg(short, long)]
     pub follow: bool,
+    /// What is kept of the last attempt that is gone, also where another one runs
+    #[arg(short, long, conflicts_with = "follow")]
+    pub previous: bool,
     /// Which daemon.
     #[command(flatten)]
     pub daemon: DaemonArgs,

@@ -9,6 +9,7 @@ use super::LogsArgs;
 use super::live::{Stop, tell_connection};
 use crate::error::{ClientError, Ending};
 use crate::follow::{Follow, Update};
+use crate::news::News;
 use crate::screen::Screen;
 use crate::session::{Session, encoded};
 use crate::words;
@@ -16,16 +17,20 @@ use crate::words;
 /// How often new output is asked for.
 const LOOK: Duration = Duration::from_millis(500);
 
-pub(super) async fn follow(session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
+pub(super) async fn follow(all: bool, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
     let mut stop = Stop::new()?;
     let mut follow = Follow::new(session.clone());
-    let mut began = false;
+    let (mut began, mut news) = (false, News::default());
     loop {
         let update = tokio::select! {
             () = stop.wanted() => return Ok(Ending::Done),
             update = follow.next() => update?,
         };
+        if let Update::List(list) = &update {
+            news.list(list);
+        }
         match update {
+            Update::Change(change) if !news.is_news(&change) && !all => {}
             Update::List(_) if !began => began = true,
             Update::List(list) if screen.is_json => screen.json_line(&list)?,
             Update::List(_) => {}
@@ -50,18 +55,25 @@ struct OneLine<'a> {
 pub(super) async fn logs(args: &LogsArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
     let path = |after: Option<u64>| {
         let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
-        format!(
-            "/v1/nodes/{}/logs?lines={}{after}",
-            encoded(&args.node),
-            if after.is_empty() { args.lines } else { 10_000 }
-        )
+        let previous = if args.previous { "&previous=true" } else { "" };
+        let lines = if after.is_empty() { args.lines } else { 10_000 };
+        format!("/v1/nodes/{}/logs?lines={lines}{after}{previous}", encoded(&args.node))
     };
     let mut logs: Logs = session.get(&path(None)).await?;
+    if logs.is_gone && !screen.is_json {
+        let attempt = logs.attempt.unwrap_or_default();
+        screen.note(&format!(
+            "attempt {attempt} of {} is gone; this is what is kept of the end of its output",
+            args.node
+        ));
+    }
     if !args.follow {
         return match screen.is_json {
             true => screen.json(&logs),
             false if logs.lines.is_empty() => {
-                screen.note(&format!("{} has written nothing", args.node));
+                let before = if logs.is_gone { "" } else { "; `--previous` has the attempt before it, if any" };
+                let attempt = logs.attempt.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
+                screen.note(&format!("{}{attempt} has written nothing{before}", args.node));
                 Ok(())
             }
             false => show(&logs, screen),

@@ -11,6 +11,7 @@ use super::{StatusArgs, look};
 use crate::error::{ClientError, Ending};
 use crate::fleet::fold;
 use crate::follow::{Follow, Update};
+use crate::news::News;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::words::{self, Pen};
@@ -59,6 +60,7 @@ impl<'a> Connection<'a> {
 /// What is shown, and how old it is.
 struct Shown {
     status: Status,
+    news: News,
     /// The daemon's clock, and ours at the same instant.
     clock: (u64, Instant),
     lost: Option<(Instant, String)>,
@@ -86,7 +88,8 @@ pub(super) async fn status(args: &StatusArgs, session: &Session, screen: &mut Sc
     if is_frame {
         screen.draw("\x1b[?1049h\x1b[?25l")?;
     }
-    let mut shown = Shown { clock: (status.now_ms, Instant::now()), status, lost: None };
+    let clock = (status.now_ms, Instant::now());
+    let mut shown = Shown { clock, status, news: News::default(), lost: None };
     let ended = follow(args, session, screen, &mut shown, &mut stop, is_frame).await;
     if is_frame {
         screen.draw("\x1b[?25h\x1b[?1049l")?;
@@ -147,6 +150,7 @@ fn take(
     match update {
         Update::List(list) => {
             shown.set_clock(list.now_ms);
+            shown.news.list(&list);
             shown.status = *list;
             shown.lost = None;
             if screen.is_json {
@@ -162,10 +166,12 @@ fn take(
         Update::Change(change) => {
             shown.set_clock(change.at_ms);
             fold(&mut shown.status, &change);
+            let is_news = shown.news.is_news(&change) || args.all;
             if is_about(&change.what, &args.groups) {
                 if screen.is_json {
+                    // Whoever keeps a status by them needs each.
                     screen.json_line(&change)?;
-                } else if !is_frame {
+                } else if !is_frame && is_news {
                     screen.print(&words::change(&change))?;
                 }
             }

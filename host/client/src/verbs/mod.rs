@@ -163,7 +163,7 @@ async fn choose<P: Program>(verb: &Verb, waits: Waits, screen: &mut Screen, prog
         Verb::Describe(args) => look::describe(&args.node, &session(&args.daemon)?, screen).await.map(done)?,
         Verb::Explain(args) => look::explain(&args.node, &session(&args.daemon)?, screen).await.map(done)?,
         Verb::History(args) => look::history(args, &session(&args.daemon)?, screen).await.map(done)?,
-        Verb::Events(args) if args.follow => events::follow(&session(&args.daemon)?, screen).await?,
+        Verb::Events(args) if args.follow => events::follow(args.all, &session(&args.daemon)?, screen).await?,
         Verb::Events(args) => look::events(args, &session(&args.daemon)?, screen).await.map(done)?,
         Verb::Logs(args) => events::logs(args, &session(&args.daemon)?, screen).await?,
         Verb::Orphans(args) => look::orphans(&session(&args.daemon)?, screen).await.map(done)?,

@@ -15,7 +15,8 @@ pub fn history_item(item: &HistoryItem, names: bool) -> String {
         _ if attempt.is_empty() => String::new(),
         _ => format!("{attempt}  "),
     };
-    escape(&format!("{}  {:<11}  {who}{}", time_of_day(item.at_ms), item.kind, item.text))
+    let command = item.command.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+    escape(&format!("{}  {:<11}  {who}{}{command}", time_of_day(item.at_ms), item.kind, item.text))
 }
 
 /// A change, as it is told.
@@ -49,6 +50,10 @@ pub fn change(change: &Change) -> String {
         }
         What::Decider(decider) => format!("{:<11}  {}", "decider", decider_in_force(decider)),
         What::Swap(swap) => format!("{:<11}  {}", swap_word(swap), swap_line(swap)),
+        What::FileRefused(refused) => {
+            format!("{:<11}  refused, what was taken over before stays in force: {}", "fleet file", refused.reason)
+        }
+        What::FileTaken { file } => format!("{:<11}  {file} was taken over", "fleet file"),
         What::Command { id, text } => format!("{:<11}  {text} ({id})", "command"),
         What::Notice { level, text } => format!("{level:<11}  {text}"),
     };

@@ -83,6 +83,11 @@ fn head(status: &Status, pen: &Pen) -> String {
     for swap in status.swaps.iter().filter(|swap| swap.ended_ms.is_none()) {
         pen.field(&mut text, swap_word(swap), &swap_line(swap));
     }
+    if let Some(refused) = &status.refused_file {
+        let since = lasting(pen.now_ms.saturating_sub(refused.since_ms));
+        let line = format!("refused for {since}, what was taken over before stays in force: {}", refused.reason);
+        pen.field(&mut text, "fleet file", &line);
+    }
     let doubtful: Vec<&Node> = status.nodes.iter().filter(|node| is_doubtful(node)).collect();
     if let Some(first) = doubtful.first() {
         let number = counted(doubtful.len() as u64, "node");

@@ -317,10 +317,14 @@ impl Inner {
         let mut state = self.enter(&name).await;
         let marker = self.marker(&name, &key)?;
         self.end(&mut state, &name, &key, marker.as_deref()).await?;
+        let is_ours = marker.is_some();
         let port = state.port.take().map(|held| held.port).or(marker.and_then(|marker| marker.port));
         let inner = self.clone();
         let removed = name.clone();
         blocking(move || {
+            if is_ours {
+                inner.keep_output(&removed, &key);
+            }
             lease::remove(&inner.leases, &removed)
                 .map_err(|error| fault("remove", &inner.leases.join(&removed), &error))
         })

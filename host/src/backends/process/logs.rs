@@ -28,33 +28,52 @@ pub(super) fn page(path: &Path, query: OutputQuery) -> io::Result<OutputPage> {
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(BACK_BYTES).read_to_end(&mut bytes)?;
-    let mut lines = Vec::new();
-    let mut at = from;
-    for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        at += line.len() as u64;
-        let begun_before = number == 0 && from > 0 && after != Some(from);
-        let Some(line) = line.strip_suffix(b"\n") else {
+    let begun_before = from > 0 && after != Some(from);
+    // One that was cut is followed from its new beginning.
+    let query = OutputQuery { after: query.after.map(|_| after.unwrap_or(0)), ..query };
+    let piece = Piece { bytes: &bytes, from: i64::try_from(from).unwrap_or(i64::MAX), begun_before, has_ended: false };
+    Ok(piece.page(query))
+}
+
+/// A piece of a log.
+pub(super) struct Piece<'a> {
+    pub bytes: &'a [u8],
+    /// Where it begins; below 0 for what was before the log was cut.
+    pub from: i64,
+    /// Its first line began before it.
+    pub begun_before: bool,
+    /// Nothing more will be written: what no break ends is a line all the same.
+    pub has_ended: bool,
+}
+
+impl Piece<'_> {
+    pub fn page(&self, query: OutputQuery) -> OutputPage {
+        let mut lines = Vec::new();
+        let mut end = self.from;
+        let place = |at: i64| u64::try_from(at).unwrap_or(0);
+        for (number, line) in self.bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let whole = line.strip_suffix(b"\n");
             // Not whole yet: whoever follows gets it when it is; whoever looks once sees it now.
-            if query.after.is_none() {
-                lines.push((at, text(line)));
-            } else {
-                at -= line.len() as u64;
+            if whole.is_none() && query.after.is_some() && !self.has_ended {
+                break;
             }
-            break;
-        };
-        if !begun_before {
-            lines.push((at, text(line)));
+            end = end.saturating_add(line.len() as i64);
+            let is_told = query.after.is_some_and(|after| place(end) <= after);
+            if !is_told && !(number == 0 && self.begun_before) {
+                lines.push((place(end), text(whole.unwrap_or(line))));
+            }
         }
+        let mut next = place(end);
+        let surplus = lines.len().saturating_sub(query.lines);
+        if query.after.is_some() {
+            // The oldest first: whoever follows misses none.
+            lines.truncate(query.lines);
+            next = lines.last().map_or(next, |(end, _)| if surplus > 0 { *end } else { next });
+        } else {
+            lines.drain(..surplus);
+        }
+        OutputPage { lines, next }
     }
-    let surplus = lines.len().saturating_sub(query.lines);
-    if query.after.is_some() {
-        // The oldest first: whoever follows misses none.
-        lines.truncate(query.lines);
-        at = lines.last().map_or(at, |(end, _)| if surplus > 0 { *end } else { at });
-    } else {
-        lines.drain(..surplus);
-    }
-    Ok(OutputPage { lines, next: at })
 }
 
 fn text(line: &[u8]) -> String {

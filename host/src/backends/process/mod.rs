@@ -9,6 +9,7 @@ compile_error!("the process provider needs Linux: /proc, process descriptors and
 
 mod calls;
 mod check;
+mod gone;
 mod group;
 mod lease;
 mod logs;
@@ -39,8 +40,8 @@ use self::lease::{BootRecord, Found};
 use self::port::{HeldPort, Ports};
 use self::spawn::BootProcess;
 use super::{
-    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LeaseId, Leased, Listing, ObservationSink, OutputPage,
-    OutputQuery, Promise, SessionId, StartRequest, Started, TemplateError,
+    Backend, CreateRequest, Endpoint, ExternalKey, Fault, LastOutput, LeaseId, Leased, Listing, ObservationSink,
+    OutputPage, OutputQuery, Promise, SessionId, StartRequest, Started, TemplateError,
 };
 
 /// How long [`ProcessBackend::shutdown`] waits for calls that are under way.
@@ -226,7 +227,8 @@ impl ProcessBackend {
     }
 
     /// Ends this host's part: sessions stop, calls under way are waited for, the state directory is free for the next
-    /// host. Processes go on. When no lease is left, the directories that [`Self::open`] made are removed too.
+    /// host. Processes go on. When no lease is left, the directories that [`Self::open`] made are removed too; what attempts
+    /// wrote last stays, unless [`Self::forget_output`] was called.
     pub async fn shutdown(&self) {
         self.inner.calls.close();
         let _ = tokio::time::timeout(SHUTDOWN_WAIT, self.inner.calls.wait()).await;
@@ -240,6 +242,11 @@ impl ProcessBackend {
             let _ = fs::remove_dir(&inner.config.state_dir);
         }
         self.release();
+    }
+
+    /// Everything was taken down, and nobody will ask what it wrote.
+    pub fn forget_output(&self) {
+        self.inner.forget_output();
     }
 
     fn release(&self) {
@@ -311,6 +318,11 @@ impl Backend for ProcessBackend {
     async fn output(&self, key: &ExternalKey, lease: &LeaseId, query: OutputQuery) -> Result<OutputPage, Fault> {
         let (key, lease) = (key.clone(), lease.clone());
         self.call(|inner| async move { inner.output(key, lease, query).await }).await
+    }
+
+    async fn last_output(&self, run: &str, slot: &str, query: OutputQuery) -> Result<Option<LastOutput>, Fault> {
+        let (run, slot) = (run.to_owned(), slot.to_owned());
+        self.call(|inner| async move { inner.last_output(run, slot, query).await }).await
     }
 
     async fn cancel(&self, key: &ExternalKey, lease: &LeaseId, session: &SessionId) -> Result<(), Fault> {

@@ -125,7 +125,8 @@ impl Tail {
     }
 }
 
-fn kept_path(path: &Path) -> PathBuf {
+/// Where the end of a log that was cut is kept.
+pub(super) fn kept_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()

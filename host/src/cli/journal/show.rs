@@ -126,7 +126,7 @@ impl Show<'_> {
             }
             Entry::Start(_) | Entry::End | Entry::Swap(_) | Entry::Pass { .. } => true,
             Entry::Dispatch { key, .. } => key.slot == node,
-            Entry::Reserved { .. } => false,
+            Entry::Reserved { .. } | Entry::Order { .. } => false,
             Entry::Input { of: input, .. } => match input {
                 RecordedInput::Desired(shape) => shape
                     .groups

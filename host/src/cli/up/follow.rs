@@ -33,13 +33,12 @@ pub(in crate::cli) struct Follow {
 
 impl Follow {
     /// Watches the file from now on, in a task of its own.
-    pub fn start(path: &Path, fleet: &Fleet) -> Follow {
+    pub fn start(path: &Path, read: Result<&Fleet, &FleetError>) -> Follow {
         let (sender, changes) = mpsc::channel(1);
         let poke = sender.clone();
         let watcher = watch_file(path, sender);
         let (edit, edits) = mpsc::channel(1);
-        let look =
-            Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::Text(fleet.source.clone()) };
+        let look = Look { path: path.to_path_buf(), changes, _watcher: watcher, seen: Seen::of(read) };
         tokio::spawn(look.run(edit));
         Follow { path: path.to_path_buf(), edits, poke }
     }
@@ -88,6 +87,16 @@ pub(in crate::cli) fn watch_file(path: &Path, changed: mpsc::Sender<()>) -> Opti
 enum Seen {
     Text(Arc<str>),
     Error(String),
+}
+
+impl Seen {
+    fn of(read: Result<&Fleet, &FleetError>) -> Self {
+        match read {
+            Ok(fleet) => Seen::Text(fleet.source.clone()),
+            Err(FleetError::Content(error)) => Seen::Text(error.source.clone()),
+            Err(error) => Seen::Error(error.to_string()),
+        }
+    }
 }
 
 struct Look {
@@ -142,11 +151,6 @@ impl Look {
 
     fn read(&self) -> (Seen, Result<Fleet, FleetError>) {
         let loaded = Fleet::load(&self.path, &crate::cli::providers());
-        let seen = match &loaded {
-            Ok(fleet) => Seen::Text(fleet.source.clone()),
-            Err(FleetError::Content(error)) => Seen::Text(error.source.clone()),
-            Err(error) => Seen::Error(error.to_string()),
-        };
-        (seen, loaded)
+        (Seen::of(loaded.as_ref()), loaded)
     }
 }

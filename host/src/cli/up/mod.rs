@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::appoint::{Appointed, DeciderArgs};
 use super::keep::{ApiArgs, Kept, Wanted};
+use super::origin::Origin;
 use super::trace::{self, TraceArgs};
 use super::{ExitCode, Failure, Terminal};
 use crate::fleet::Fleet;
@@ -97,9 +98,12 @@ async fn up(
         decider: &args.decider,
         api: &args.api,
         copy,
+        // What is taken down at the end should be what somebody asked for.
+        goes_on: false,
         intervals,
     };
-    let mut kept = Kept::start(wanted, terminal, &fleet, decider).await?;
+    let origin = Origin::File(Box::new(fleet));
+    let mut kept = Kept::start(wanted, terminal, &origin, decider).await?;
     if let Some(path) = args.journal.as_ref().filter(|_| continued.cut_bytes > 0) {
         kept.screen.note(&format!("{}: cut {} bytes of a torn record off", path.display(), continued.cut_bytes));
     }
@@ -198,6 +202,9 @@ async fn end(args: &UpArgs, kept: &mut Kept, signals: &mut Signals, stop: &Stop)
     screen.catch_up().await;
     screen.farewell(&before, &farewell, &backend.leftovers(), args.keep);
     let clean = args.keep || farewell.is_clean();
+    if !args.keep && clean {
+        backend.forget_output();
+    }
     let code = match stop {
         Stop::TimedOut(_) => ExitCode::Timeout,
         _ if !clean => ExitCode::Failed,

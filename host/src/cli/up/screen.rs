@@ -1,6 +1,6 @@
 //! What `up` shows: a live table on a terminal, else a line for each change.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,11 +11,12 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::super::priority::{self, Priority};
 use super::super::{Failure, Terminal};
 use super::lines::Lines;
 use crate::backends::process::Leftover;
 use crate::runtime::{Farewell, HostEvent, HostHandle};
-use crate::view::{LiveTable, NodeChange, Summary, lasting, named, not_ready, notice, rows, summary, table};
+use crate::view::{LiveTable, NodeChange, Summary, lasting, named, not_ready, notice, rows, summary, table, weight};
 
 /// How often the table is drawn again, for the times that are running.
 const FRAME: Duration = Duration::from_millis(200);
@@ -100,7 +101,7 @@ impl Screen {
             }
         }
         for said in host.opening() {
-            screen.note(&notice(said).1);
+            screen.notice(said);
         }
         screen
     }
@@ -170,12 +171,13 @@ impl Screen {
                 self.out(&ConvergedLine { generation: *generation })
             }
             HostEvent::Node(_) | HostEvent::Gone { .. } | HostEvent::Converged { .. } => {}
-            HostEvent::Notice(said) => self.note(&notice(said).1),
-            HostEvent::Swap(swap) => self.note(&::step::swapped(swap)),
+            HostEvent::Notice(said) => self.notice(said),
+            HostEvent::Swap(swap) => self.say(&::step::swapped(swap), Priority::of(weight(swap.step))),
             HostEvent::ListingFailed { provider, reason } => {
-                self.note(&format!("{provider}: its listing failed, nothing follows from that: {reason}"));
+                let text = format!("{provider}: its listing failed, nothing follows from that: {reason}");
+                self.say(&text, Priority::Warning);
             }
-            HostEvent::Restless { reason } => self.note(reason),
+            HostEvent::Restless { reason } => self.say(reason, Priority::Error),
         }
     }
 
@@ -197,24 +199,43 @@ impl Screen {
         }
     }
 
+    fn notice(&mut self, said: &engine::io::Notice) {
+        let (level, text) = notice(said);
+        self.say(&text, Priority::of(level));
+    }
+
     /// A line for people, on standard error; above the table where there is one.
     pub fn note(&mut self, text: &str) {
+        self.say(text, Priority::Info);
+    }
+
+    /// The same, of something that somebody should look at.
+    pub fn warn(&mut self, text: &str) {
+        self.say(text, Priority::Warning);
+    }
+
+    fn say(&mut self, text: &str, priority: Priority) {
         if self.terminal.is_json() {
             let line = json(&Note { schema: "homeostat.note/v1", at_ms: now_ms(), note: text });
             return self.print(&line);
         }
-        self.above(&format!("homeostat: {text}"));
+        self.above(&format!("homeostat: {text}"), priority);
+    }
+
+    /// Something cannot be done.
+    pub fn cannot(&mut self, failure: &Failure) {
+        if let Some(text) = self.terminal.failure_text(failure) {
+            self.above(&text, Priority::Warning);
+        }
     }
 
     /// Something of the operator's was refused; nothing changed.
     pub fn refused(&mut self, failure: &Failure) {
-        if let Some(text) = self.terminal.failure_text(failure) {
-            self.above(&text);
-        }
-        self.note("the edit is refused as a whole; nothing changed");
+        self.cannot(failure);
+        self.warn("the edit is refused as a whole; nothing changed");
     }
 
-    fn above(&mut self, text: &str) {
+    fn above(&mut self, text: &str, priority: Priority) {
         match &mut self.table {
             Some(live) => {
                 let _ = live.print_above(text);
@@ -223,7 +244,7 @@ impl Screen {
             None => {
                 // What was written before it should be read before it, where both go to one place.
                 self.lines.flush(ORDER);
-                let _ = writeln!(std::io::stderr().lock(), "{text}");
+                priority::write(text, priority, self.terminal.to_journal);
             }
         }
     }
@@ -242,7 +263,7 @@ impl Screen {
             text.push_str("\n  ");
             text.push_str(&line);
         }
-        self.above(&text);
+        self.above(&text, Priority::Warning);
     }
 
     /// What was removed and what is left.
@@ -287,7 +308,7 @@ impl Screen {
         for (provider, reason) in &farewell.unlisted {
             lines.push(format!("homeostat: {provider} gave no last listing, so it may hold more: {reason}"));
         }
-        self.above(&lines.join("\n"));
+        self.above(&lines.join("\n"), Priority::Info);
     }
 }
 
