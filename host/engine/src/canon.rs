@@ -67,6 +67,7 @@ impl Driver {
             reported,
             shape_revision: _,
             stats: _,
+            also: _,
             mutation: _,
         } = self;
         if pass.is_some() || !outputs.is_empty() || !submits.is_empty() {

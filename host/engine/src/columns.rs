@@ -15,9 +15,15 @@ impl Driver {
 
     /// The snapshot of some nodes.
     pub(crate) fn snapshot(&self, nodes: &[NodeId]) -> Snapshot {
+        self.snapshot_for(nodes, self.state.sees_rollouts, &[])
+    }
+
+    /// What a decider that is shown rollouts, or is not, would be asked about some nodes, and some slots that are not there yet, if
+    /// it were in force. All are in ascending order.
+    fn snapshot_for(&self, nodes: &[NodeId], rollouts: bool, offers: &[(NodeId, Slot)]) -> Snapshot {
         let state = &self.state;
-        let mut groups = self.group_totals();
-        let turns = self.turns();
+        let mut groups = self.group_totals(rollouts);
+        let turns = self.turns(rollouts);
         let mut templates = Vec::new();
         let mut local = vec![NO_INDEX; state.templates.len()];
         let mut columns = Nodes::with_capacity(nodes.len());
@@ -29,17 +35,32 @@ impl Driver {
             }
             local[at]
         };
-        for node in nodes {
-            let Some(slot) = state.slot(*node) else { continue };
-            let mut row = wire_row(*node, slot, &mut index);
+        let mut add = |node: NodeId, slot: &Slot| {
+            let is_surge = slot.desired.is_some_and(|desired| desired.surge);
+            let mut row = match is_surge && !rollouts {
+                // Whoever knows of no surge slots desires none.
+                true if slot.node.is_none() => return,
+                true => wire_row(node, &Slot { desired: None, ..slot.clone() }, &mut index),
+                false => wire_row(node, slot, &mut index),
+            };
             row.turn = turns.of(node.0 as usize);
-            if row.group == NO_INDEX && state.sees_rollouts {
+            if row.group == NO_INDEX && rollouts {
                 // Contract 1.0 was shown none for a slot that is scaled away.
                 let at = groups.iter().position(|group| group.name == slot.group);
                 row.group = at.and_then(|at| u32::try_from(at).ok()).unwrap_or(NO_INDEX);
             }
             columns.push(row);
+        };
+        let mut offers = offers.iter().peekable();
+        for node in nodes {
+            while let Some((offered, slot)) = offers.next_if(|(offered, _)| offered < node) {
+                add(*offered, slot);
+            }
+            if let Some(slot) = state.slot(*node) {
+                add(*node, slot);
+            }
         }
+        offers.for_each(|(offered, slot)| add(*offered, slot));
         let desired = state.desired.as_ref();
         if self.mutated(Mutation::DecideByCompany)
             && nodes.len() > 1
@@ -61,6 +82,14 @@ impl Driver {
             templates,
             nodes: columns,
         }
+    }
+
+    /// What a decider of the other kind would be asked in place of a call that is made now: of those that are shown rollouts when
+    /// the one in force is not, and the other way round. A `whole` call has the surge slots that would be offered.
+    pub(crate) fn other_snapshot(&self, nodes: &[NodeId], whole: bool) -> Snapshot {
+        let rollouts = !self.state.sees_rollouts;
+        let offers = if rollouts && whole { self.vacant_offers() } else { Vec::new() };
+        self.snapshot_for(nodes, rollouts, &offers)
     }
 
     /// The snapshot of one node, as an isolating pass would see it.

@@ -138,6 +138,9 @@ pub struct Driver {
     /// Rises with every accepted shape.
     pub(crate) shape_revision: u64,
     pub(crate) stats: Stats,
+    /// Others that are asked beside the one in force: some that are not shown rollouts, some that are.
+    #[serde(skip)]
+    pub(crate) also: [bool; 2],
     #[serde(skip)]
     pub(crate) mutation: Option<Mutation>,
 }
@@ -190,6 +193,7 @@ impl Driver {
             reported: None,
             shape_revision: 0,
             stats: Stats::default(),
+            also: [false; 2],
             mutation: None,
         };
         driver.set_decider(config.decider);
@@ -326,6 +330,21 @@ impl Driver {
         self.now
     }
 
+    /// From now on each call of the decider is also put as these would be shown it if they were in force: from the same facts, at
+    /// the same instant. See [`Driver::asked_otherwise`]. It changes nothing else, and is not kept in a checkpoint.
+    pub fn also_show<'a>(&mut self, others: impl IntoIterator<Item = &'a DeciderIdentity>) {
+        self.also = [false; 2];
+        for other in others {
+            self.also[usize::from(other.sees_rollouts())] = true;
+        }
+    }
+
+    /// The call in flight as deciders are shown it whose contract shows more or less than that of the one in force; `None` where
+    /// nobody asked for that when the call was made.
+    pub fn asked_otherwise(&self) -> Option<&Arc<decider::Snapshot>> {
+        self.pass.as_ref()?.otherwise()
+    }
+
     /// Breaks one rule of the engine on purpose, to show that a checker notices (tests only).
     #[cfg(feature = "mutations")]
     pub fn mutate(&mut self, mutation: Mutation) {
@@ -350,19 +369,7 @@ impl Driver {
         // More than u32::MAX names cannot come from shapes under the limits; the last number is then shared, and refused by validation.
         let id = NodeId(u32::try_from(self.state.slots.len()).unwrap_or(u32::MAX - 1));
         Arc::make_mut(&mut self.state.names).insert(name.into(), id);
-        self.state.slots.push(Slot {
-            name: name.into(),
-            group: group.into(),
-            index,
-            desired: None,
-            node: None,
-            revision: 0,
-            decision: None,
-            quarantine: None,
-            armed: None,
-            held: None,
-            down: false,
-        });
+        self.state.slots.push(Slot::vacant(name.into(), group.into(), index));
         id
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Pass {
     call: u64,
     shape_revision: u64,
     snapshot: Arc<Snapshot>,
+    /// The same call for deciders of the other kind, where it was asked for.
+    #[serde(skip)]
+    otherwise: Option<Arc<Snapshot>>,
     /// The nodes of that call, and the revision each had.
     part: Vec<(NodeId, u64)>,
     /// What is still to be decided, the next part last.
@@ -44,6 +47,12 @@ pub(crate) struct Pass {
     newly_held: Vec<(DeciderFailure, Vec<String>)>,
     /// Some node was not decided: the generation is not evaluated whole.
     partial: bool,
+}
+
+impl Pass {
+    pub(crate) fn otherwise(&self) -> Option<&Arc<Snapshot>> {
+        self.otherwise.as_ref()
+    }
 }
 
 impl Driver {
@@ -81,6 +90,7 @@ impl Driver {
             call: 0,
             shape_revision: self.shape_revision,
             snapshot: Arc::new(Snapshot::default()),
+            otherwise: None,
             part: Vec::new(),
             rest,
             calls_left: MAX_CALLS,
@@ -101,8 +111,11 @@ impl Driver {
         pass.call = self.next_call;
         self.next_call += 1;
         self.stats.decider_calls += 1;
+        let is_first = pass.calls_left == MAX_CALLS;
         pass.calls_left = pass.calls_left.saturating_sub(1);
         pass.snapshot = Arc::new(self.snapshot(&nodes));
+        let also = self.also[usize::from(!self.state.sees_rollouts)];
+        pass.otherwise = also.then(|| Arc::new(self.other_snapshot(&nodes, is_first)));
         pass.part =
             nodes.into_iter().map(|node| (node, self.state.slot(node).map_or(0, |slot| slot.revision))).collect();
         self.outputs.push_back(Output::Decide { call: pass.call, snapshot: pass.snapshot.clone() });

@@ -143,6 +143,25 @@ pub struct Slot {
     pub down: bool,
 }
 
+impl Slot {
+    /// One that nothing holds and that is not desired.
+    pub(crate) fn vacant(name: String, group: String, index: u32) -> Slot {
+        Slot {
+            name,
+            group,
+            index,
+            desired: None,
+            node: None,
+            revision: 0,
+            decision: None,
+            quarantine: None,
+            armed: None,
+            held: None,
+            down: false,
+        }
+    }
+}
+
 /// What is desired of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredSlot {

@@ -44,6 +44,13 @@ impl Progress {
     }
 }
 
+/// A surge slot that is to be desired; one that was never seen has no number.
+struct Offer {
+    node: Option<NodeId>,
+    name: String,
+    index: u32,
+}
+
 /// What a surge slot is to be.
 fn wanted(slot: &Slot, offered: bool, done: bool) -> bool {
     match &slot.node {
@@ -79,6 +86,17 @@ impl Driver {
     }
 
     fn offer_in(&mut self, at: u32, group: &GroupShape, kept: &mut BTreeSet<NodeId>) {
+        let offers = self.offers_in(at, group);
+        let template = self.intern(&group.template);
+        for Offer { node, name, index } in offers {
+            let node = node.unwrap_or_else(|| self.node_id(&name, &group.id, index));
+            self.set_desired(node, Some(DesiredSlot { group: at, template, surge: true }));
+            kept.insert(node);
+        }
+    }
+
+    /// The surge slots of a group that are to be desired.
+    fn offers_in(&self, at: u32, group: &GroupShape) -> Vec<Offer> {
         let limits = group.rollout.limits(group.count);
         let progress = Progress::of(&self.state, at);
         let least = group.count.saturating_sub(limits.max_unavailable.unwrap_or(0));
@@ -86,21 +104,50 @@ impl Driver {
         let stops = group.rollout.paused || limits.max_failing.is_some_and(|most| progress.failing > most);
         let mut room = if stops { 0 } else { limits.max_surge.min(progress.to_replace) };
         let beyond = group.count.saturating_add(limits.max_surge);
-        let indices: Vec<u32> = self.state.indices(&group.id, beyond).skip(group.count as usize).collect();
-        let template = self.intern(&group.template);
-        for index in indices {
+        let mut offers = Vec::new();
+        for index in self.state.indices(&group.id, beyond).skip(group.count as usize) {
             let name = slot_name(&group.id, index);
             // A slot that was never seen is made only when it is needed.
-            let known = self.state.names.get(&name).copied();
+            let node = self.state.names.get(&name).copied();
             let offered = room > 0;
-            if !known.and_then(|node| self.state.slot(node)).map_or(offered, |slot| wanted(slot, offered, done)) {
+            if !node.and_then(|node| self.state.slot(node)).map_or(offered, |slot| wanted(slot, offered, done)) {
                 continue;
             }
             room = room.saturating_sub(1);
-            let node = known.unwrap_or_else(|| self.node_id(&name, &group.id, index));
-            self.set_desired(node, Some(DesiredSlot { group: at, template, surge: true }));
-            kept.insert(node);
+            offers.push(Offer { node, name, index });
         }
+        offers
+    }
+
+    /// The surge slots without a node that would be offered to a decider that is shown them, as they would be, under the numbers
+    /// that they would have.
+    pub(crate) fn vacant_offers(&self) -> Vec<(NodeId, Slot)> {
+        let Some(shape) = &self.state.desired else { return Vec::new() };
+        let numbered = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let mut next = self.state.slots.len();
+        let mut found = Vec::new();
+        for (at, group) in shape.groups.iter().enumerate() {
+            let at = numbered(at);
+            if group.rollout.limits(group.count).max_surge == 0 {
+                continue;
+            }
+            // Where nothing is desired, nothing is replaced.
+            let mut regular = self.state.slots.iter().filter_map(|slot| slot.desired);
+            let Some(desired) = regular.find(|desired| desired.group == at && !desired.surge) else { continue };
+            for Offer { node, name, index } in self.offers_in(at, group) {
+                if node.and_then(|node| self.state.slot(node)).is_some_and(|slot| slot.node.is_some()) {
+                    continue;
+                }
+                let node = node.unwrap_or_else(|| {
+                    next += 1;
+                    NodeId(numbered(next - 1))
+                });
+                let slot = Slot::vacant(name, group.id.clone(), index);
+                found.push((node, Slot { desired: Some(DesiredSlot { surge: true, ..desired }), ..slot }));
+            }
+        }
+        found.sort_by_key(|(node, _)| *node);
+        found
     }
 
     fn set_desired(&mut self, node: NodeId, desired: Option<DesiredSlot>) {

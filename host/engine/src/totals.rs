@@ -55,8 +55,8 @@ fn queue(slot: &Slot) -> Option<(Queue, (u64, u64))> {
 }
 
 impl Driver {
-    /// The totals of each group over the whole fleet.
-    pub(crate) fn group_totals(&self) -> Vec<decider::Group> {
+    /// The totals of each group over the whole fleet, with what is declared for `rollouts` or without.
+    pub(crate) fn group_totals(&self, rollouts: bool) -> Vec<decider::Group> {
         let state = &self.state;
         let shape = state.desired.as_ref();
         let mut groups: Vec<decider::Group> = shape
@@ -87,7 +87,7 @@ impl Driver {
             group.failing += u32::from(failing);
             group.trying += u32::from(failing && is_trying(slot));
         }
-        if state.sees_rollouts {
+        if rollouts {
             self.rollout_totals(&mut groups);
         }
         groups
@@ -123,7 +123,7 @@ impl Driver {
             return vec![true; snapshot.groups.len()];
         }
         let totals = |group: &decider::Group| (group.available, group.failing, group.trying);
-        let now = self.group_totals();
+        let now = self.group_totals(self.state.sees_rollouts);
         snapshot.groups.iter().zip(&now).map(|(then, now)| !limited(then) || totals(then) == totals(now)).collect()
     }
 
@@ -140,9 +140,9 @@ impl Driver {
     }
 
     /// The turns of all slots: of those that wait to be replaced the lowest attempt first, of those that wait to be tried again
-    /// the one whose restart was due first.
-    pub(crate) fn turns(&self) -> Turns {
-        if !self.state.sees_rollouts {
+    /// the one whose restart was due first. Without `rollouts` there are none.
+    pub(crate) fn turns(&self, rollouts: bool) -> Turns {
+        if !rollouts {
             return Turns(Vec::new());
         }
         let mut waiting: Vec<(u32, Queue, (u64, u64), usize)> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decider::{DecisionRow, HoldKind, NodeRow, Plan, Rule, Verb};
+use decider::{DecisionRow, HoldKind, NodeRow, Plan, Rule, Snapshot, Verb};
 use engine::id::Millis;
 use engine::io::DeciderFailure;
 use engine::validate::check_plan;
@@ -14,11 +14,13 @@ use crate::walk::PassAsked;
 const UNREPEATABLE: &[&str] = &["wall-clock", "pool-exhausted", "host"];
 /// Differences that are kept one by one; all are counted.
 const KEPT: usize = 1_000;
+/// The decision about a slot that a contract does not show.
+const UNSEEN: &str = "not shown by its contract";
 
 /// A field in which two decisions differ, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDifference {
-    /// Its name: `rule`, `verb`, `hold`, `until`, `attempt`; of a whole pass `answer`, `wake-at`, `order`, `columns`.
+    /// Its name: `rule`, `verb`, `hold`, `until`, `attempt`; where only one of them is shown the slot, `decision`; of a whole pass `answer`, `wake-at`, `order`, `columns`.
     pub field: &'static str,
     /// As recorded.
     pub recorded: String,
@@ -150,6 +152,8 @@ pub(crate) struct Compared<'a> {
     pub seq: u64,
     pub at_ms: Millis,
     pub asked: &'a PassAsked,
+    /// What the other one was asked with.
+    pub shown: &'a Snapshot,
     pub recorded: Answered<'a>,
     pub other: Answered<'a>,
     pub against: &'a Against,
@@ -247,8 +251,8 @@ impl Contrast {
         other_rules: &[Rule],
         name: &impl Fn(u32) -> Option<String>,
     ) -> Option<FieldDifference> {
-        let (snapshot, rules) = (&pass.asked.snapshot, &pass.asked.rules);
-        let checked = |answer: Result<&Plan, &DeciderFailure>, rules: &[Rule]| match answer {
+        let rules = &pass.asked.rules;
+        let checked = |answer: Result<&Plan, &DeciderFailure>, snapshot: &Snapshot, rules: &[Rule]| match answer {
             Ok(plan) => check_plan(plan, snapshot, rules.len()).map_err(|error| DeciderFailure {
                 decider: String::new(),
                 class: "invalid-plan".into(),
@@ -256,8 +260,8 @@ impl Contrast {
             }),
             Err(failure) => Err(failure.clone()),
         };
-        let recorded = checked(pass.recorded, rules);
-        let other = checked(pass.other, other_rules);
+        let recorded = checked(pass.recorded, &pass.asked.snapshot, rules);
+        let other = checked(pass.other, pass.shown, other_rules);
         match (pass.recorded, pass.other, &recorded, &other) {
             (Ok(plan), Ok(answer), Ok(()), Ok(())) => self.plans(pass, (plan, rules), (answer, other_rules), name),
             (plan, answer, recorded, other) => {
@@ -277,7 +281,7 @@ impl Contrast {
         }
     }
 
-    /// Two valid plans: each has every node of the snapshot once.
+    /// Two valid plans: each has every node of its snapshot once.
     fn plans(
         &mut self,
         pass: &Compared<'_>,
@@ -296,7 +300,10 @@ impl Contrast {
         for (at, row) in recorded.decisions.rows().enumerate() {
             self.decisions += 1;
             let place = if in_order { Some(at) } else { places.get(&row.node).copied() };
-            let Some(answer) = place.and_then(|place| other.decisions.row(place)) else { continue };
+            let Some(answer) = place.and_then(|place| other.decisions.row(place)) else {
+                self.unseen(pass, &row, Ok(rules), name);
+                continue;
+            };
             let fields = fields((&row, rules), (&answer, other_rules));
             if fields.is_empty() {
                 continue;
@@ -307,10 +314,41 @@ impl Contrast {
             let facts = nodes.node.binary_search(&row.node).ok().and_then(|found| nodes.row(found));
             self.keep(pass, facts, name(row.node), fields);
         }
+        if !in_order {
+            let asked: BTreeSet<u32> = recorded.decisions.node.iter().copied().collect();
+            for row in other.decisions.rows().filter(|row| !asked.contains(&row.node)) {
+                self.decisions += 1;
+                self.unseen(pass, &row, Err(other_rules), name);
+            }
+        }
         if recorded.wake_at_ms != other.wake_at_ms {
             return Some(whole("wake-at", instant(recorded.wake_at_ms), instant(other.wake_at_ms)));
         }
         (pass.is_same_decider() && !in_order).then(|| whole("order", columns(recorded), columns(other)))
+    }
+
+    /// A slot that the contract of one of them does not show, with the rules of the one that is shown it: `Ok` of the recorded.
+    /// To hold it is no difference.
+    fn unseen(
+        &mut self,
+        pass: &Compared<'_>,
+        row: &DecisionRow,
+        rules: Result<&[Rule], &[Rule]>,
+        name: &impl Fn(u32) -> Option<String>,
+    ) {
+        if row.verb == Verb::Hold.code() {
+            return;
+        }
+        self.differing_decisions += 1;
+        let (nodes, hold, unseen) = (&pass.asked.snapshot.nodes, Verb::Hold.code(), UNSEEN.to_owned());
+        let (key, nodes) = match rules {
+            Ok(rules) => ((step(row, rules), unseen, leaning(row.verb, hold)), nodes),
+            Err(rules) => ((unseen, step(row, rules), leaning(hold, row.verb)), &pass.shown.nodes),
+        };
+        let (recorded, other, _) = key.clone();
+        self.tally(key, Some(row.node), pass.seq);
+        let facts = nodes.node.binary_search(&row.node).ok().and_then(|found| nodes.row(found));
+        self.keep(pass, facts, name(row.node), vec![FieldDifference { field: "decision", recorded, other }]);
     }
 
     fn tally(&mut self, key: (String, String, Leaning), node: Option<u32>, seq: u64) {

@@ -45,7 +45,8 @@ pub struct Replay {
     pub contrast: Contrast,
 }
 
-/// Replays all of a journal. `ask` is given the digest of the recorded decider and the snapshot.
+/// Replays all of a journal. `ask` is given the digest of the recorded decider and the snapshot: another decider is shown each
+/// pass in its own contract.
 ///
 /// # Errors
 ///
@@ -57,6 +58,9 @@ pub fn replay<R: BufRead>(
 ) -> Result<Replay, ReplayError> {
     use crate::entry::Entry;
     let mut walk = Walk::new();
+    if let Against::Other(other) = against {
+        walk.also_show(vec![DeciderIdentity { rules: Vec::new(), ..other.clone() }]);
+    }
     let mut replay = Replay {
         records: 0,
         starts: 0,
@@ -91,10 +95,14 @@ pub fn replay<R: BufRead>(
             replay.simulated_answers += 1;
             continue;
         }
-        let other = ask(&asked.decider, &asked.snapshot);
+        let shown = match against {
+            Against::Recorded => &asked.snapshot,
+            Against::Other(other) => asked.shown_to(other).unwrap_or(&asked.snapshot),
+        };
+        let other = ask(&asked.decider, shown);
         let (recorded, other) = (answer.as_ref(), other.as_ref());
         let slots = walk.driver().map_or(&[][..], |driver| &driver.state().slots);
-        let pass = Compared { seq, at_ms: line.at_ms, asked: &asked, recorded, other, against };
+        let pass = Compared { seq, at_ms: line.at_ms, asked: &asked, shown, recorded, other, against };
         replay.contrast.add(&pass, |node| slots.get(node as usize).map(|slot| slot.name.clone()));
     }
     replay.unrecorded += walk.unrecorded() as u64;

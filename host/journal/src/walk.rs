@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use decider::{Plan, Rule, Snapshot};
 use engine::driver::Driver;
-use engine::io::{DeciderFailure, Input, Output};
+use engine::io::{DeciderFailure, DeciderIdentity, Input, Output};
 
 use crate::digest::snapshot_digest;
 use crate::entry::{Answer, Entry};
@@ -25,6 +25,8 @@ pub struct Walk {
     asked: Option<PassAsked>,
     ended: bool,
     rules: Arc<Vec<Rule>>,
+    /// Who is asked too.
+    also: Vec<DeciderIdentity>,
 }
 
 /// A question to the decider.
@@ -40,6 +42,20 @@ pub struct PassAsked {
     pub rules: Arc<Vec<Rule>>,
     /// What it is asked with.
     pub snapshot: Arc<Snapshot>,
+    /// The same for deciders whose contract shows more or less; see [`PassAsked::shown_to`].
+    pub(crate) otherwise: Option<Arc<Snapshot>>,
+}
+
+impl PassAsked {
+    /// What another decider would have been asked in its place, in its own contract: from the same facts, at the same instant.
+    /// `None` for one that [`Walk::also_show`] was not told of.
+    pub fn shown_to(&self, other: &DeciderIdentity) -> Option<&Arc<Snapshot>> {
+        let asked = DeciderIdentity { contract: self.contract.clone(), ..DeciderIdentity::default() };
+        match other.sees_rollouts() == asked.sees_rollouts() {
+            true => Some(&self.snapshot),
+            false => self.otherwise.as_ref(),
+        }
+    }
 }
 
 /// What a record was, apart from what it did to the driver.
@@ -70,6 +86,11 @@ impl Walk {
         let rules = Arc::new(driver.decider().rules.clone());
         let recorder = Some(Recorder::resume(driver.decider()));
         Walk { driver: Some(driver), recorder, rules, ..Walk::default() }
+    }
+
+    /// From now on questions are also put as these would have been asked: [`PassAsked::shown_to`].
+    pub fn also_show(&mut self, others: Vec<DeciderIdentity>) {
+        self.also = others;
     }
 
     /// The driver and its recorder, to go on with; `None` before the first record. What the journal has not recorded of the
@@ -107,7 +128,8 @@ impl Walk {
                 let driver = Driver::new(start.config()).map_err(Mismatch::Start)?;
                 let (recorder, _) = Recorder::start(&start.config(), &decider::Description::default());
                 let rules = Arc::new(start.decider.rules.clone());
-                *self = Walk { driver: Some(driver), recorder: Some(recorder), rules, ..Walk::default() };
+                let also = std::mem::take(&mut self.also);
+                *self = Walk { driver: Some(driver), recorder: Some(recorder), rules, also, ..Walk::default() };
                 Ok(Step::Started)
             }
             Entry::Input { of, error } => {
@@ -183,6 +205,9 @@ impl Walk {
             Input::DeciderChanged(identity) => Some(Arc::new(identity.rules.clone())),
             _ => None,
         };
+        if let Some(driver) = &mut self.driver {
+            driver.also_show(&self.also);
+        }
         let (driver, recorder) = self.living(line)?;
         let folded = driver.handle(input.clone(), line.at_ms);
         let found = folded.as_ref().err().map(ToString::to_string);
@@ -205,7 +230,8 @@ impl Walk {
             self.rules = rules;
         }
         if let Some((call, decider, contract, snapshot)) = asked {
-            self.asked = Some(PassAsked { call, decider, contract, rules: self.rules.clone(), snapshot });
+            let otherwise = self.driver.as_ref().and_then(Driver::asked_otherwise).cloned();
+            self.asked = Some(PassAsked { call, decider, contract, rules: self.rules.clone(), snapshot, otherwise });
         }
         Ok(())
     }

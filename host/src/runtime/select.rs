@@ -242,6 +242,7 @@ impl Runtime {
             let _span = self.parts.instruments.span(&input).entered();
             self.parts.instruments.given(&self.parts.driver, &*self.parts.decider, &input);
             let given = self.parts.history.is_kept().then(|| input.clone());
+            self.parts.driver.also_show(self.swaps.shadow.as_ref().map(|shadow| &shadow.candidate));
             let said = self.parts.driver.handle(input, now);
             self.parts.instruments.folded(&self.parts.driver);
             if let Some(input) = given {
@@ -304,7 +305,7 @@ impl Runtime {
                 // The start: the driver is told next which decider is in force, and asks anew.
                 Output::Decide { .. } if self.swaps.active.digest != self.parts.driver.decider().digest => {}
                 Output::Decide { call, snapshot } => {
-                    self.swaps.asks(call, &snapshot);
+                    self.swaps.asks(call, &snapshot, &self.parts.driver);
                     let (decider, sender) = (self.parts.decider.clone(), self.answer_sender.clone());
                     let digest = self.swaps.active.digest.clone();
                     let asked = tokio::spawn(async move { decider.decide(snapshot).await });

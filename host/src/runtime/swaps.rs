@@ -113,11 +113,14 @@ impl Swaps {
         self.due.as_ref().is_some_and(ended)
     }
 
-    /// The decider in force is asked.
-    pub fn asks(&mut self, call: u64, snapshot: &Arc<Snapshot>) {
+    /// The decider in force is asked, by a driver that was told who is shadowed.
+    pub fn asks(&mut self, call: u64, snapshot: &Arc<Snapshot>, driver: &Driver) {
         self.asked = Some((call, snapshot.clone()));
         if let Some(shadow) = &mut self.shadow {
-            shadow.asked(call, snapshot, &self.active);
+            // A candidate is shown the pass in its own contract.
+            let is_alike = shadow.candidate.sees_rollouts() == self.active.sees_rollouts();
+            let shown = if is_alike { None } else { driver.asked_otherwise() };
+            shadow.asked(call, snapshot, shown.unwrap_or(snapshot), &self.active);
         }
     }
 

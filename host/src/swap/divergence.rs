@@ -14,6 +14,8 @@ use super::report::Compared;
 
 /// Kinds of differences that are kept apart.
 const MOST_KINDS: usize = 200;
+/// What stands for the step of a decider that is not shown the slot.
+const UNSEEN: &str = "not-shown";
 
 /// All that was compared so far.
 #[derive(Clone, Debug, Default)]
@@ -37,87 +39,102 @@ struct Kind {
     first: Example,
 }
 
-/// A decider's answer, and the rules that it may cite.
-pub(crate) type Answer<'a> = (Result<&'a Plan, &'a DeciderFailure>, &'a [Rule]);
+/// One of the two, asked about a pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    /// What it was shown, in its own contract: slots can be missing in one of the two.
+    pub shown: &'a Snapshot,
+    pub answer: Result<&'a Plan, &'a DeciderFailure>,
+    /// The rules that it may cite.
+    pub rules: &'a [Rule],
+}
 
 /// A pass that both were asked about.
 pub(crate) struct Pass<'a> {
-    pub snapshot: &'a Snapshot,
     /// The record, where it has one.
     pub seq: Option<u64>,
-    pub active: Answer<'a>,
-    pub candidate: Answer<'a>,
+    pub active: Side<'a>,
+    pub candidate: Side<'a>,
+}
+
+impl Side<'_> {
+    /// What was wrong with the answer.
+    fn failure(&self) -> Option<(String, String)> {
+        match self.answer {
+            Err(failure) => Some((failure.class.clone(), failure.detail.clone())),
+            Ok(plan) => {
+                let invalid = check_plan(plan, self.shown, self.rules.len()).err();
+                invalid.map(|error| ("invalid-plan".into(), error.to_string()))
+            }
+        }
+    }
+
+    fn facts(&self, node: u32) -> Vec<(String, String)> {
+        let nodes = &self.shown.nodes;
+        let row = nodes.node.binary_search(&node).ok().and_then(|at| nodes.row(at));
+        row.map(|row| facts_of(&row)).unwrap_or_default()
+    }
 }
 
 impl Tally {
     /// Compares one pass. `name` gives a slot's name.
     pub fn add(&mut self, pass: &Pass<'_>, name: impl Fn(u32) -> Option<String>) {
-        let checked = |(answer, rules): Answer<'_>| match answer {
-            Err(failure) => Err((failure.class.clone(), failure.detail.clone())),
-            Ok(plan) => {
-                check_plan(plan, pass.snapshot, rules.len()).map_err(|e| ("invalid-plan".into(), e.to_string()))
-            }
-        };
-        let (active, candidate) = (checked(pass.active), checked(pass.candidate));
-        let at_ms = pass.snapshot.now_ms;
-        if active.is_err() && candidate.is_err() {
+        let Pass { active, candidate, .. } = pass;
+        let failures = (active.failure(), candidate.failure());
+        let at_ms = active.shown.now_ms;
+        if let (Some(_), Some(_)) = failures {
             self.not_judged += 1;
             return;
         }
         self.passes += 1;
         self.from_ms.get_or_insert(at_ms);
         self.to_ms = Some(at_ms);
-        match (pass.active, pass.candidate, active, candidate) {
-            ((Ok(plan), rules), (Ok(other), other_rules), Ok(()), Ok(())) => {
+        match (active.answer, candidate.answer, failures) {
+            (Ok(plan), Ok(other), (None, None)) => {
                 self.decisions += plan.decisions.len() as u64;
-                let same = (plan == other && rules == other_rules)
-                    || self.rows(pass, (plan, rules), (other, other_rules), &name);
+                let same = (plan == other && active.rules == candidate.rules) || self.rows(pass, plan, other, &name);
                 self.equal += u64::from(same);
             }
-            (_, _, Ok(()), Err(failure)) => {
+            (_, _, (None, Some(failure))) => {
                 self.failed += 1;
                 self.whole(pass, Direction::MoreFailures, planned(), failed(failure));
             }
-            (_, _, Err(failure), _) => self.whole(pass, Direction::FewerFailures, failed(failure), planned()),
+            (_, _, (Some(failure), _)) => self.whole(pass, Direction::FewerFailures, failed(failure), planned()),
             _ => {}
         }
     }
 
-    /// Two valid plans have each node once. Whether they are equal.
+    /// Two valid plans have each node of their snapshots once. Whether they are equal.
     fn rows(
         &mut self,
         pass: &Pass<'_>,
-        (active, rules): (&Plan, &[Rule]),
-        (candidate, other_rules): (&Plan, &[Rule]),
+        active: &Plan,
+        candidate: &Plan,
         name: &impl Fn(u32) -> Option<String>,
     ) -> bool {
-        let snapshot = pass.snapshot;
+        let (rules, other_rules) = (pass.active.rules, pass.candidate.rules);
         let in_order = active.decisions.node == candidate.decisions.node;
-        let places: BTreeMap<u32, usize> = match in_order {
-            true => BTreeMap::new(),
-            false => candidate.decisions.node.iter().enumerate().map(|(at, node)| (*node, at)).collect(),
+        let places = |plan: &Plan| -> BTreeMap<u32, usize> {
+            plan.decisions.node.iter().enumerate().map(|(at, node)| (*node, at)).collect()
         };
+        let others = if in_order { BTreeMap::new() } else { places(candidate) };
         let mut equal = true;
         for (at, row) in active.decisions.rows().enumerate() {
-            let place = if in_order { Some(at) } else { places.get(&row.node).copied() };
-            let Some(other) = place.and_then(|place| candidate.decisions.row(place)) else { continue };
+            let place = if in_order { Some(at) } else { others.get(&row.node).copied() };
+            let Some(other) = place.and_then(|place| candidate.decisions.row(place)) else {
+                equal &= !self.one_sided(pass, &row, (reasoned(&row, rules), unseen()), name);
+                continue;
+            };
             let same_rule = id(row.rule, rules) == id(other.rule, other_rules);
             let Some(direction) = direction(&row, &other, same_rule) else { continue };
             equal = false;
-            self.differing += 1;
-            self.tally((cited(&row, rules), cited(&other, other_rules), direction), Some(row.node), || {
-                let facts = snapshot.nodes.node.binary_search(&row.node).ok();
-                Example {
-                    at_ms: snapshot.now_ms,
-                    seq: pass.seq,
-                    node: Some(row.node),
-                    name: name(row.node),
-                    attempt: Some(row.attempt),
-                    facts: facts.and_then(|at| snapshot.nodes.row(at)).map(|row| facts_of(&row)).unwrap_or_default(),
-                    active: reasoned(&row, rules),
-                    candidate: reasoned(&other, other_rules),
-                }
-            });
+            self.one(pass, &row, direction, (reasoned(&row, rules), reasoned(&other, other_rules)), name);
+        }
+        if !in_order {
+            let asked = places(active);
+            for row in candidate.decisions.rows().filter(|row| !asked.contains_key(&row.node)) {
+                equal &= !self.one_sided(pass, &row, (unseen(), reasoned(&row, other_rules)), name);
+            }
         }
         if active.wake_at_ms != candidate.wake_at_ms {
             equal = false;
@@ -131,12 +148,58 @@ impl Tally {
         equal
     }
 
+    /// A slot that only one of them is shown. Whether that makes a difference: to hold what the other does not know makes none.
+    fn one_sided(
+        &mut self,
+        pass: &Pass<'_>,
+        row: &DecisionRow,
+        (active, candidate): (Reasoned, Reasoned),
+        name: &impl Fn(u32) -> Option<String>,
+    ) -> bool {
+        if row.verb == Verb::Hold.code() {
+            return false;
+        }
+        let direction = match (weight(row.verb), candidate.verb == UNSEEN) {
+            (Weight::Destroy, true) => Direction::FewerDestroys,
+            (Weight::Destroy, false) => Direction::MoreDestroys,
+            (Weight::Create, true) => Direction::FewerCreates,
+            (Weight::Create, false) => Direction::MoreCreates,
+            (Weight::Other, _) => Direction::OtherAction,
+        };
+        self.one(pass, row, direction, (active, candidate), name);
+        true
+    }
+
+    /// One decision that differs.
+    fn one(
+        &mut self,
+        pass: &Pass<'_>,
+        row: &DecisionRow,
+        direction: Direction,
+        (active, candidate): (Reasoned, Reasoned),
+        name: &impl Fn(u32) -> Option<String>,
+    ) {
+        self.differing += 1;
+        self.tally((cited(&active), cited(&candidate), direction), Some(row.node), || {
+            let side = if candidate.verb == UNSEEN { pass.active } else { pass.candidate };
+            Example {
+                at_ms: pass.active.shown.now_ms,
+                seq: pass.seq,
+                node: Some(row.node),
+                name: name(row.node),
+                attempt: Some(row.attempt),
+                facts: side.facts(row.node),
+                active,
+                candidate,
+            }
+        });
+    }
+
     /// A difference that is about the pass as a whole.
     fn whole(&mut self, pass: &Pass<'_>, direction: Direction, active: Reasoned, candidate: Reasoned) {
-        let cited = |side: &Reasoned| Cited { rule: side.rule.clone(), verb: side.verb.clone() };
         let key = (cited(&active), cited(&candidate), direction);
         self.tally(key, None, || Example {
-            at_ms: pass.snapshot.now_ms,
+            at_ms: pass.active.shown.now_ms,
             seq: pass.seq,
             node: None,
             name: None,
@@ -255,8 +318,14 @@ fn verb(code: u8) -> String {
     Verb::from_code(code).map_or("?", Verb::label).into()
 }
 
-fn cited(row: &DecisionRow, rules: &[Rule]) -> Cited {
-    Cited { rule: id(row.rule, rules).into(), verb: verb(row.verb) }
+fn cited(side: &Reasoned) -> Cited {
+    Cited { rule: side.rule.clone(), verb: side.verb.clone() }
+}
+
+/// The decision about a slot that is not shown.
+fn unseen() -> Reasoned {
+    let reason = "its contract does not show the slot".into();
+    Reasoned { verb: UNSEEN.into(), reason, ..Reasoned::default() }
 }
 
 fn reasoned(row: &DecisionRow, rules: &[Rule]) -> Reasoned {
@@ -403,8 +472,8 @@ mod tests {
         let mut broken = active.clone();
         broken.decisions.attempt[1] = 99;
         let mut add = |active: Result<&Plan, &DeciderFailure>, candidate: Result<&Plan, &DeciderFailure>| {
-            let pass =
-                Pass { snapshot: &snapshot, seq: Some(4), active: (active, &rules), candidate: (candidate, &rules) };
+            let side = |answer| Side { shown: &snapshot, answer, rules: &rules };
+            let pass = Pass { seq: Some(4), active: side(active), candidate: side(candidate) };
             tally.add(&pass, |node| Some(format!("web-{node}")));
         };
         for _ in 0..3 {
@@ -458,8 +527,42 @@ mod tests {
         other.decisions.attempt.reverse();
         other.decisions.until.reverse();
         let mut tally = Tally::default();
-        let (active, candidate) = ((Ok(&active), &rules[..]), (Ok(&other), &renamed[..]));
-        tally.add(&Pass { snapshot: &snapshot, seq: None, active, candidate }, |_| None);
+        let active = Side { shown: &snapshot, answer: Ok(&active), rules: &rules };
+        let candidate = Side { answer: Ok(&other), rules: &renamed, ..active };
+        tally.add(&Pass { seq: None, active, candidate }, |_| None);
         assert_eq!(tally.compared(0).equal, 1, "{tally:?}");
+    }
+
+    #[test]
+    fn a_slot_that_one_contract_does_not_show_differs_where_it_is_acted_on() {
+        let rules = decider::describe().rules;
+        let whole = snapshot();
+        let mut part = whole.clone();
+        part.nodes = decider::Nodes::default();
+        part.nodes.push(whole.nodes.row(1).unwrap());
+        let plans = [decider::reconcile(&whole), decider::reconcile(&part)];
+        let whole_side = |plan| Side { shown: &whole, answer: Ok(plan), rules: &rules };
+        let part_side = Side { shown: &part, answer: Ok(&plans[1]), rules: &rules };
+        let mut tally = Tally::default();
+        tally.add(&Pass { seq: None, active: part_side, candidate: whole_side(&plans[0]) }, |_| None);
+        tally.add(&Pass { seq: None, active: whole_side(&plans[0]), candidate: part_side }, |_| None);
+        let mut holds = plans[0].clone();
+        (holds.decisions.verb[0], holds.decisions.hold[0]) = (Verb::Hold.code(), HoldKind::Steady.code());
+        tally.add(&Pass { seq: None, active: part_side, candidate: whole_side(&holds) }, |_| None);
+        let found = tally.compared(0);
+        assert_eq!((found.passes, found.equal, found.failed, found.differing_decisions), (3, 1, 0, 2), "{found:?}");
+        let kinds: Vec<_> = found
+            .divergences
+            .iter()
+            .map(|one| (one.active.verb.as_str(), one.candidate.verb.as_str(), one.direction, one.first.node))
+            .collect();
+        let expected = [
+            ("insert", "not-shown", Direction::FewerCreates, Some(3)),
+            ("not-shown", "insert", Direction::MoreCreates, Some(3)),
+        ];
+        assert!(expected.iter().all(|one| kinds.contains(one)) && kinds.len() == 2, "{kinds:?}");
+        for one in &found.divergences {
+            assert!(one.first.facts.contains(&("stage".into(), "vacant".into())), "{one:?}");
+        }
     }
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use decider::{Plan, Snapshot};
 use engine::driver::Driver;
 use engine::id::Millis;
-use engine::io::DeciderFailure;
+use engine::io::{DeciderFailure, DeciderIdentity};
 use journal::{SIMULATED, Step, Walk};
 use store::records;
 use tokio::runtime::Handle;
 
-use super::divergence::{Pass, Tally};
+use super::divergence::{Pass, Side, Tally};
 use super::past::Past;
 use super::report::Compared;
 use crate::decide::Decider;
@@ -58,9 +58,8 @@ pub(super) fn judge(case: &Case) -> Result<Judged, NoJudge> {
     let mut opened = case.past.open().map_err(NoJudge)?;
     let mut notes = Vec::new();
     let (mut walk, from) = begin(&opened.checkpoint, opened.first.next_seq, case.since_ms, &mut notes)?;
-    let own = case.active.identity();
-    let own_rules = Arc::new(own.rules);
-    let other_rules = case.candidate.identity().rules;
+    let (own, other) = (case.active.identity(), case.candidate.identity());
+    walk.also_show(vec![own.clone(), other.clone()]);
     let ask = |decider: &Arc<dyn Decider>, snapshot: &Arc<Snapshot>| -> Result<Plan, DeciderFailure> {
         case.runtime.block_on(decider.decide(snapshot.clone()))
     };
@@ -85,20 +84,22 @@ pub(super) fn judge(case: &Case) -> Result<Judged, NoJudge> {
         if at_ms < case.since_ms || unrepeatable || asked.decider == SIMULATED {
             continue;
         }
-        let active = ask(&case.active, &asked.snapshot);
+        // Each in its own contract, whichever decided then.
+        let shown = |who: &DeciderIdentity| asked.shown_to(who).cloned().unwrap_or_else(|| asked.snapshot.clone());
+        let (shown, other_shown) = (shown(&own), shown(&other));
+        let active = ask(&case.active, &shown);
         if asked.decider == own.digest {
             if !same(&answer, &active) {
                 return Err(NoJudge(format!("the decider in force answers otherwise than it did in record {seq}")));
             }
             reproduced += 1;
         }
-        let candidate = ask(&case.candidate, &asked.snapshot);
+        let candidate = ask(&case.candidate, &other_shown);
         let slots = walk.driver().map_or(&[][..], |driver| &driver.state().slots);
         let pass = Pass {
-            snapshot: &asked.snapshot,
             seq: Some(seq),
-            active: (active.as_ref(), &own_rules),
-            candidate: (candidate.as_ref(), &other_rules),
+            active: Side { shown: &shown, answer: active.as_ref(), rules: &own.rules },
+            candidate: Side { shown: &other_shown, answer: candidate.as_ref(), rules: &other.rules },
         };
         tally.add(&pass, |node| slots.get(node as usize).map(|slot| slot.name.clone()));
     }

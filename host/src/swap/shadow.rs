@@ -8,13 +8,16 @@ use decider::{Plan, Snapshot};
 use engine::io::{DeciderFailure, DeciderIdentity};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::divergence::{Pass, Tally};
+use super::divergence::{Pass, Side, Tally};
 use super::report::Compared;
 use crate::decide::Decider;
 
 /// A question, and the answer of the decider in force once it is there.
 struct Question {
+    /// What the one in force is shown.
     snapshot: Arc<Snapshot>,
+    /// What the candidate is shown.
+    shown: Arc<Snapshot>,
     active: Arc<DeciderIdentity>,
     answer: oneshot::Receiver<Result<Plan, DeciderFailure>>,
 }
@@ -23,6 +26,8 @@ struct Question {
 pub(crate) struct ShadowFeed {
     /// The revision of the wish.
     pub revision: u64,
+    /// Who is asked.
+    pub candidate: DeciderIdentity,
     questions: mpsc::Sender<Question>,
     /// The call that the candidate was given too.
     asked: Option<(u64, oneshot::Sender<Result<Plan, DeciderFailure>>)>,
@@ -47,15 +52,19 @@ pub(crate) fn start(revision: u64, candidate: Arc<dyn Decider>) -> (ShadowFeed, 
     let (questions, waiting) = mpsc::channel(1);
     let (count, looked_at) = watch::channel(0);
     let seen = Arc::new(Seen::default());
+    let own = candidate.identity();
     tokio::spawn(work(candidate, waiting, seen.clone(), count));
-    (ShadowFeed { revision, questions, asked: None, seen: seen.clone() }, ShadowTally { seen, looked_at })
+    (
+        ShadowFeed { revision, candidate: own, questions, asked: None, seen: seen.clone() },
+        ShadowTally { seen, looked_at },
+    )
 }
 
 impl ShadowFeed {
-    /// The decider in force is asked.
-    pub fn asked(&mut self, call: u64, snapshot: &Arc<Snapshot>, active: &Arc<DeciderIdentity>) {
+    /// The decider in force is asked; `shown` is what the candidate would be asked in its place.
+    pub fn asked(&mut self, call: u64, snapshot: &Arc<Snapshot>, shown: &Arc<Snapshot>, active: &Arc<DeciderIdentity>) {
         let (sender, answer) = oneshot::channel();
-        let question = Question { snapshot: snapshot.clone(), active: active.clone(), answer };
+        let question = Question { snapshot: snapshot.clone(), shown: shown.clone(), active: active.clone(), answer };
         match self.questions.try_send(question) {
             Ok(()) => self.asked = Some((call, sender)),
             Err(_) => {
@@ -95,16 +104,17 @@ async fn work(
     count: watch::Sender<u64>,
 ) {
     let own = candidate.identity();
-    while let Some(Question { snapshot, active, answer }) = waiting.recv().await {
-        let answered = candidate.decide(snapshot.clone()).await;
+    while let Some(Question { snapshot, shown, active, answer }) = waiting.recv().await {
+        let answered = candidate.decide(shown.clone()).await;
         // A call that was dropped, at a swap, is not compared.
         let Ok(plan) = answer.await else { continue };
         let looked_at = {
             let mut tally = seen.tally.lock().unwrap_or_else(PoisonError::into_inner);
             let (plan, answered) = (plan.as_ref(), answered.as_ref());
-            let (active, candidate) = ((plan, &active.rules[..]), (answered, &own.rules[..]));
+            let active = Side { shown: &snapshot, answer: plan, rules: &active.rules };
+            let candidate = Side { shown: &shown, answer: answered, rules: &own.rules };
             // Names are put in by whoever knows them.
-            tally.add(&Pass { snapshot: &snapshot, seq: None, active, candidate }, |_| None);
+            tally.add(&Pass { seq: None, active, candidate }, |_| None);
             tally.looked_at()
         };
         count.send_replace(looked_at);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::journal::SwapStep;
+use engine::io::DeciderIdentity;
 use step::text::counted;
 use tokio::time::{Instant, timeout};
 
@@ -15,7 +16,7 @@ use super::report::{Accept, Compared, Purpose, Reason, Refusal, Stage};
 use super::shadow::{self, ShadowTally};
 use crate::registry::{Ready, RegistryError};
 use crate::runtime::{Candidate, HostError};
-use crate::sandbox::LoadError;
+use crate::sandbox::{Contract, LoadError};
 
 /// How long a shadow waits, over its time, until something was compared.
 const FIRST_PASS: Duration = Duration::from_secs(10);
@@ -74,6 +75,7 @@ impl Run {
         let Some(window) = self.task.terms.replay else { return Ok(()) };
         let began_ms = self.begins(Stage::Replay, None).await?;
         let active = self.task.line.within(|runtime| Ok(runtime.parts.decider.clone())).await?;
+        let contracts = contracts(&active.identity(), &ready.decider.identity());
         // Dropped with this future, so that nobody goes on reading for nobody.
         let stop = Off(Arc::default());
         let case = Case {
@@ -91,7 +93,7 @@ impl Run {
             Err(NoJudge(why)) => return self.no_judge(&why).await,
         };
         let mut text = summary(&compared);
-        text.push_str(&format!("; the decider in force reproduced {reproduced} of its own"));
+        text.push_str(&format!("{contracts}; the decider in force reproduced {reproduced} of its own"));
         if !note.is_empty() {
             text = format!("{text}; {note}");
         }
@@ -152,7 +154,8 @@ impl Run {
             })
             .await?;
         let compared = self.settled(&tally).await?;
-        let mut text = summary(&compared);
+        let active = self.task.line.within(|runtime| Ok(runtime.swaps.active.clone())).await?;
+        let mut text = format!("{}{}", summary(&compared), contracts(&active, &ready.decider.identity()));
         if !seen {
             text = format!("there was no pass since {}", step::text::time_of_day(began_ms));
         }
@@ -188,6 +191,17 @@ struct Off(Arc<AtomicBool>);
 impl Drop for Off {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Says so where the two are shown different snapshots.
+fn contracts(active: &DeciderIdentity, candidate: &DeciderIdentity) -> String {
+    let short = |identity: &DeciderIdentity| {
+        Contract::of(&identity.contract).map_or_else(|| identity.contract.clone(), |known| known.to_string())
+    };
+    match active.sees_rollouts() == candidate.sees_rollouts() {
+        true => String::new(),
+        false => format!("; each asked in its own contract, {} and {}", short(active), short(candidate)),
     }
 }
 

@@ -100,7 +100,11 @@ fn the_tour() {
         let over = Over(&stop);
 
         // To the one with budgets.
-        switched(swap(&place, "built-in", &["--replay", "1h", "--shadow", "2s", "--watch", "1s", "--wait-watch"]));
+        let swapped =
+            switched(swap(&place, "built-in", &["--replay", "1h", "--shadow", "2s", "--watch", "1s", "--wait-watch"]));
+        // Which says beforehand what its budgets change.
+        let reports = swapped["reports"].to_string();
+        assert!(reports.contains("fewer-destroys") && reports.contains("R19"), "{reports}");
         let budgeted = status(&place)["decider"]["digest"].clone();
         // And not back by accident: the one without would replace more at once.
         std::thread::sleep(Duration::from_secs(3));

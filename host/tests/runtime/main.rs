@@ -3,6 +3,7 @@
 
 mod bench;
 mod commands;
+mod contracts;
 mod disk;
 mod durable;
 mod embedded;
