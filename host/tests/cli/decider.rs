@@ -99,3 +99,23 @@ fn bad_snapshots_are_refused() {
         assert!(refused(&["decider", "run", "built-in", file]).contains(reason));
     }
 }
+
+#[test]
+fn what_it_costs_is_measured_beside_the_built_in_one() {
+    let said = text(&homeostat(&["decider", "bench", "--nodes", "1,50"]).stdout);
+    for part in ["ladder", "against the built-in", " 50 ", " 1.0\n"] {
+        assert!(said.contains(part), "{part:?} is not in\n{said}");
+    }
+    let folder = Folder::new("bench");
+    let other = folder.file("other.wasm", [homeostat::sandbox::BUILT_IN, &[0, 3, 1, b'x', 1]].concat());
+    let json = json(&["decider", "bench", &other, "--nodes", "20", "-o", "json", "--limit", "fuel-per-node=0"]);
+    let deciders = json["deciders"].as_array().unwrap();
+    assert_eq!((&json["schema"], deciders.len()), (&"homeostat.decider-bench/v1".into(), 2));
+    let cell = |at: usize| &deciders[at]["calls"][0];
+    assert!(cell(0)["fuel"].as_u64().unwrap() > 0 && cell(0)["call_ns"].as_u64().unwrap() > 0, "{json}");
+    assert_eq!(cell(0)["fuel"], cell(1)["fuel"], "the same code for the same fleet");
+    let starved = homeostat(&["decider", "bench", "--nodes", "20", "--limit", "fuel-base=1000"]);
+    let said = format!("{}{}", text(&starved.stdout), text(&starved.stderr));
+    assert!(said.contains("fuel"), "{said}");
+    refused(&["decider", "bench", "--nodes", "0"]);
+}

@@ -1,6 +1,8 @@
 //! `homeostat decider`.
 
+mod bench;
 mod componentize;
+mod fleet;
 mod inspect;
 mod new;
 mod run;
@@ -35,6 +37,19 @@ pub enum DeciderVerb {
         #[arg(value_hint = ValueHint::FilePath)]
         snapshot: PathBuf,
         /// What the decider may use.
+        #[command(flatten)]
+        limits: LimitArgs,
+    },
+    /// Measure what deciders cost a call and a node, beside the built-in one
+    Bench {
+        /// The components.
+        #[arg(value_hint = ValueHint::FilePath)]
+        files: Vec<PathBuf>,
+        /// Sizes of the fleets that they are asked about.
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 1_000, 10_000],
+            value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        nodes: Vec<u32>,
+        /// What they may use.
         #[command(flatten)]
         limits: LimitArgs,
     },
@@ -76,6 +91,7 @@ pub(super) fn run(verb: &DeciderVerb, terminal: &Terminal) -> Result<ExitCode, F
             let built_in = file.as_os_str() == "built-in";
             run::run(&load((!built_in).then_some(file), &limits.limits()?)?, &snapshot, terminal)
         }
+        DeciderVerb::Bench { files, nodes, limits } => bench::run(files, nodes, &limits.limits()?, terminal),
         DeciderVerb::New { name, lang, folder } => new::run(name, *lang, folder.as_deref(), terminal),
         DeciderVerb::Componentize { module, out, wit } => componentize::run(module, wit.as_deref(), out, terminal),
     }?;
