@@ -4,6 +4,10 @@
 set -eu
 cd "$(dirname "$0")"
 out=${1:-ladder-c.wasm}
+needs() { command -v "$1" >/dev/null || { echo "build.sh: $1 is missing: $2" >&2; exit 1; }; }
+needs "${CC:-clang}" "apt-get install clang lld, or your system's equivalent"
+needs "$("${CC:-clang}" --print-prog-name=wasm-ld)" "clang links with it; apt-get install lld, or your system's equivalent"
+needs "${HOMEOSTAT:-homeostat}" "put the program homeostat on the path, or its place into HOMEOSTAT"
 module=$(mktemp)
 trap 'rm -f "$module"' EXIT
 

@@ -2,5 +2,10 @@
 # ./build.sh [OUT.wasm]: makes a component of decider.js. Needs node and npm.
 set -eu
 cd "$(dirname "$0")"
-[ -d node_modules ] || npm install --no-package-lock --no-audit --no-fund --silent
+needs() { command -v "$1" >/dev/null || { echo "build.sh: $1 is missing: $2" >&2; exit 1; }; }
+needs npm "install node 20 or newer with npm (apt-get install nodejs npm; where that is older, nodejs.org)"
+node -e 'process.exit(Number.parseInt(process.versions.node) >= 20 ? 0 : 1)' ||
+    { echo "build.sh: node $(node --version) is too old: it has to be 20 or newer (nodejs.org)" >&2; exit 1; }
+[ -d node_modules/@bytecodealliance/componentize-js ] || npm install --no-package-lock --no-audit --no-fund --loglevel error ||
+    { echo "build.sh: npm could not fetch what package.json names; it needs the network this once" >&2; exit 1; }
 node build.mjs "$(realpath -m "${1:-ladder-javascript.wasm}")"

@@ -65,6 +65,45 @@ fn built(language: &str, folder: &Folder) -> (PathBuf, PathBuf) {
     (component, project)
 }
 
+/// A folder for the search path with what every `build.sh` uses, and no compiler.
+fn without_compilers(folder: &Folder) -> PathBuf {
+    let bare = folder.0.join("bin");
+    std::fs::create_dir(&bare).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for program in ["sh", "dirname", "mktemp", "rm", "realpath", "sed", "ls"] {
+        let found = std::env::split_paths(&path).map(|place| place.join(program)).find(|file| file.is_file());
+        std::os::unix::fs::symlink(found.unwrap(), bare.join(program)).unwrap();
+    }
+    bare
+}
+
+#[test]
+fn a_build_names_what_is_missing_and_how_to_get_it() {
+    for (language, missing, advice) in [
+        ("rust", "cargo", "rustup.rs"),
+        ("javascript", "npm", "node 20"),
+        ("c", "clang", "apt-get install clang lld"),
+        ("assemblyscript", "npm", "node 20"),
+    ] {
+        let folder = Folder::new(&format!("bare-{language}"));
+        let project = folder.0.join("night-shift");
+        let at = project.to_str().unwrap();
+        assert_eq!(
+            homeostat(&["decider", "new", "night-shift", "--lang", language, "--folder", at]).status.code(),
+            Some(0)
+        );
+        let mut build = Command::new(project.join("build.sh"));
+        let output = build.env("PATH", without_compilers(&folder)).env_remove("CC").output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{language}");
+        let said = text(&output.stderr);
+        assert!(
+            said.starts_with(&format!("build.sh: {missing} is missing: ")) && said.contains(advice),
+            "{language}: {said}"
+        );
+        assert!(!project.join("night-shift.wasm").exists());
+    }
+}
+
 /// Plays the project's own tests, and the scenarios.
 fn conforms(component: &Path, project: &Path, javascript: bool) {
     let mut paths = vec![project.join("tests"), root("examples/policy-tests")];

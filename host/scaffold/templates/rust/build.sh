@@ -4,6 +4,9 @@ set -eu
 cd "$(dirname "$0")"
 target=wasm32-unknown-unknown
 out=${1:-ladder-rust.wasm}
+needs() { command -v "$1" >/dev/null || { echo "build.sh: $1 is missing: $2" >&2; exit 1; }; }
+needs cargo "rustup.rs installs it"
+needs "${HOMEOSTAT:-homeostat}" "put the program homeostat on the path, or its place into HOMEOSTAT"
 # A small stack makes a fresh instance cheaper.
 export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C link-arg=-zstack-size=32768"
 
