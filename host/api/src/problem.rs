@@ -75,6 +75,13 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// The problem as it is sent.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.problem).unwrap_or_default()
+    }
+}
+
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
         let detail = refusal.to_string();
@@ -91,8 +98,7 @@ impl From<Refusal> for Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response<Body> {
-        let body = serde_json::to_vec(&self.problem).unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
+        let mut response = Response::new(Body::from(self.body()));
         *response.status_mut() = StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AttemptId, OperationId};
+use crate::id::AttemptId;
 use crate::io::Operation;
 
 /// One record. In memory and as the host's journal keeps it.
@@ -15,9 +15,4 @@ pub enum Record {
     },
     /// An operation is pending and about to leave.
     Pending(Box<Operation>),
-    /// An operation is no longer pending.
-    Settled {
-        /// Which.
-        id: OperationId,
-    },
 }

@@ -6,7 +6,7 @@ use decider::Stage;
 
 use crate::driver::Driver;
 use crate::folding::Folding;
-use crate::id::{AttemptId, ExternalKey, NodeId};
+use crate::id::{ExternalKey, NodeId};
 use crate::io::{Endpoint, Fault, LeaseId, SessionId};
 use crate::ledger::{self, LedgerEvent, Step};
 use crate::mutation::Mutation;
@@ -62,7 +62,6 @@ impl Driver {
             .filter_map(|(slot, node)| {
                 let template = self.state.templates.get(node.template.0 as usize)?.clone();
                 Some(LiveSession {
-                    attempt: node.attempt,
                     key: self.state.key(&slot.name, node.attempt),
                     provider: template.provider.clone(),
                     lease: node.lease.clone()?,
@@ -78,9 +77,7 @@ impl Driver {
 /// A bootstrap session that the state knows to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveSession {
-    /// Whose.
-    pub attempt: AttemptId,
-    /// The resource's label.
+    /// The resource's label: whose it is.
     pub key: ExternalKey,
     /// Which backend knows it.
     pub provider: String,

@@ -7,6 +7,7 @@ use engine::driver::Driver;
 use engine::policy::Policy;
 use engine::shape::{ClusterShape, GroupShape};
 use serde_json::Value;
+use step::text::counted;
 
 /// Fields of a template whose values may be secret.
 const SECRET: [&str; 2] = ["boot.env.", "boot.files."];
@@ -19,13 +20,13 @@ pub fn differences(driver: &Driver, shape: &ClusterShape, policy: Option<&Policy
     let known = driver.state().desired.as_ref().map(|known| known.groups.as_slice()).unwrap_or_default();
     let find = |groups: &[GroupShape], id: &str| groups.iter().find(|group| group.id == id).cloned();
     for group in known.iter().filter(|group| find(&shape.groups, &group.id).is_none()) {
-        let (field, from) = (format!("group {}", group.id), format!("{} nodes", group.count));
+        let (field, from) = (format!("group {}", group.id), counted(group.count.into(), "node"));
         found.push(Difference { field, from: Some(from), to: None });
     }
     for group in &shape.groups {
         let path = format!("group {}", group.id);
         let Some(before) = find(known, &group.id) else {
-            found.push(Difference { field: path, from: None, to: Some(format!("{} nodes", group.count)) });
+            found.push(Difference { field: path, from: None, to: Some(counted(group.count.into(), "node")) });
             continue;
         };
         if before.count != group.count {

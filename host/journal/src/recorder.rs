@@ -119,7 +119,7 @@ impl Recorder {
                 None
             }
             // What else comes out follows from what went in.
-            Output::Record(Record::Settled { .. }) | Output::Submit(_) | Output::Ask(_) | Output::Notice(_) => None,
+            Output::Submit(_) | Output::Ask(_) | Output::Notice(_) => None,
         }
     }
 

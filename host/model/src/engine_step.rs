@@ -160,10 +160,10 @@ impl Machine<'_> {
             In::Restarted { running, edits } => {
                 let mut inputs = vec![Input::Restarted];
                 for known in form.driver.live_sessions() {
-                    let at = form.attempts.iter().position(|attempt| *attempt == known.attempt);
+                    let at = form.attempts.iter().position(|attempt| *attempt == known.key.attempt);
                     if at.is_none_or(|at| running >> at & 1 == 0) {
                         let observation = Observation::Closed { exit: None };
-                        inputs.push(Input::Observed { attempt: known.attempt, observation });
+                        inputs.push(Input::Observed { attempt: known.key.attempt, observation });
                     }
                 }
                 inputs.push(Input::Desired(self.shape(edits)));

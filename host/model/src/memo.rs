@@ -79,8 +79,12 @@ fn normal(snapshot: &Snapshot) -> (Snapshot, Vec<u64>) {
 /// The plan in the asked snapshot's instants and attempts. What names no attempt of it stays wrong.
 fn as_asked(mut plan: Plan, now: u64, attempts: &[u64]) -> Plan {
     let instant = |at: &mut u64| {
+        // One that is past stays past: it must neither become "none" nor wrap into the far future.
         if *at != 0 {
-            *at = at.wrapping_sub(BASE_MS).wrapping_add(now);
+            *at = match at.checked_sub(BASE_MS) {
+                Some(ahead) => now.saturating_add(ahead),
+                None => now.saturating_sub(BASE_MS - *at).max(1),
+            };
         }
     };
     instant(&mut plan.wake_at_ms);
@@ -185,5 +189,15 @@ mod tests {
         }
         assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 3);
         assert_eq!(memo.len(), 3);
+    }
+
+    #[test]
+    fn a_wake_up_that_is_past_is_not_one_of_the_far_future() {
+        let decide = |snapshot: &Snapshot| Ok(Plan { wake_at_ms: 1, ..reconcile(snapshot) });
+        let memo = Memo::new(&decide);
+        for now in [1_000, 5, 1, BASE_MS, BASE_MS + 9] {
+            let wake = memo.decide(&snapshot(now, 1, 0)).unwrap().wake_at_ms;
+            assert!((1..=now).contains(&wake), "asked at {now}: {wake}");
+        }
     }
 }

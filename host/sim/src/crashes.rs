@@ -274,13 +274,16 @@ impl Sim<'_> {
                     session.heard_by = host;
                     let (number, joined) = (session.number, session.joined);
                     if joined {
-                        let (attempt, observation) = (known.attempt, Observation::Joined);
+                        let (attempt, observation) = (known.key.attempt, Observation::Joined);
                         self.after(50, Event::Report { number, attempt, observation });
                     }
                 }
                 None => {
                     let exit = (there && self.choices.below(2) == 1).then(|| "exit status 1".to_string());
-                    self.feed(Input::Observed { attempt: known.attempt, observation: Observation::Closed { exit } });
+                    self.feed(Input::Observed {
+                        attempt: known.key.attempt,
+                        observation: Observation::Closed { exit },
+                    });
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use api::wire::{Check, Verdict};
 use rustix::fs::statvfs;
-use step::text::lasting;
+use step::text::{counted, lasting};
 
 use super::Desk;
 use crate::clock::Clock;
@@ -26,8 +26,11 @@ pub(super) async fn checks(desk: &Desk) -> Vec<Check> {
         let name = format!("backend {name}");
         checks.push(match tokio::time::timeout(LISTING_LIMIT, backend.list(&run)).await {
             Ok(Ok(listing)) if listing.complete => {
-                let text =
-                    format!("{} resources, listed in {} ms", listing.resources.len(), began.elapsed().as_millis());
+                let text = format!(
+                    "{}, listed in {} ms",
+                    counted(listing.resources.len() as u64, "resource"),
+                    began.elapsed().as_millis()
+                );
                 check(name, Verdict::Ok, text, "")
             }
             Ok(Ok(_)) => check(
@@ -95,7 +98,7 @@ async fn loop_turns(desk: &Desk) -> Check {
     match tokio::time::timeout(Duration::from_secs(5), desk.host.look(|driver| driver.stats())).await {
         Ok(Ok(stats)) => {
             let took = began.elapsed();
-            let text = format!("{} passes, answers in {} ms", stats.passes, took.as_millis());
+            let text = format!("{}, answers in {} ms", counted(stats.passes, "pass"), took.as_millis());
             let verdict = if took > SLOW { Verdict::Warning } else { Verdict::Ok };
             check(name, verdict, text, "")
         }
@@ -176,8 +179,13 @@ fn fleet(desk: &Desk) -> Check {
         return check("fleet", Verdict::Warning, words.join("; "), &status.pauses[0].resume);
     }
     if !status.orphans.is_empty() {
-        let text = format!("{} orphans", status.orphans.len());
-        return check("fleet", Verdict::Warning, text, "`homeostat orphans` lists them; adopt or destroy each");
+        let text = counted(status.orphans.len() as u64, "orphan");
+        return check(
+            "fleet",
+            Verdict::Warning,
+            text,
+            "`homeostat orphans`; then `homeostat adopt` or `homeostat destroy --orphan`",
+        );
     }
     // One that is ready and has an error was not shown by its provider when the daemon started.
     let doubtful: Vec<_> = status.nodes.iter().filter(|node| node.ready && node.error.is_some()).collect();

@@ -2,6 +2,7 @@
 //! notice.
 
 use api::wire::What;
+use step::text::counted;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Desk;
@@ -29,7 +30,7 @@ pub(super) async fn follow(desk: Desk) {
                     desk.feed.say(desk.host.now_ms(), What::Notice { level: level.into(), text });
                 },
                 Err(RecvError::Lagged(missed)) => {
-                    let text = format!("{missed} notices were not told: too many came at once");
+                    let text = format!("{} not told: too many came at once", counted(missed, "notice"));
                     desk.feed.say(desk.host.now_ms(), What::Notice { level: "warning".into(), text });
                 }
                 Err(RecvError::Closed) => return,

@@ -55,7 +55,7 @@ impl Executor {
     pub fn listen(&self, known: LiveSession) -> JoinHandle<()> {
         let executor = self.clone();
         tokio::spawn(async move {
-            let attempt = known.attempt;
+            let attempt = known.key.attempt;
             let heard = match executor.shared.backends.get(&known.provider) {
                 Some(backend) => {
                     let LiveSession { key, lease, endpoint, template, session, .. } = &known;

@@ -120,7 +120,7 @@ impl Journal for FileFence {
                     self.dirty = true;
                 }
             }
-            Record::Pending(_) | Record::Settled { .. } => {}
+            Record::Pending(_) => {}
         }
         Ok(())
     }

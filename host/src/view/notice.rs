@@ -2,6 +2,7 @@
 
 use ::journal::SwapStep;
 use engine::io::Notice;
+use step::text::counted;
 
 /// Names that one line lists.
 const NAMES: usize = 12;
@@ -31,8 +32,11 @@ pub fn notice(notice: &Notice) -> (&'static str, String) {
         }
         Notice::StateIsOlder { orphans } => {
             let text = format!(
-                "the state is older than the world, or was lost: {orphans} resources of this run are there that it has never \
-                 heard of. Nothing new is made until they are adopted or destroyed, or somebody resumes"
+                "the state is older than the world, or was lost: it has never heard of {} of this run {} there. \
+                 Nothing new is made until {} adopted or destroyed, or somebody resumes",
+                counted(*orphans as u64, "resource"),
+                if *orphans == 1 { "that is" } else { "that are" },
+                if *orphans == 1 { "it is" } else { "they are" },
             );
             ("error", text)
         }

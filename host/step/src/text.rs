@@ -54,12 +54,13 @@ pub fn instant(text: &str) -> Option<u64> {
     u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
-/// `no nodes`, `1 node`, `2 nodes`.
+/// `no nodes`, `1 node`, `2 nodes`, `2 passes`.
 pub fn counted(number: u64, noun: &str) -> String {
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
     match number {
-        0 => format!("no {noun}s"),
+        0 => format!("no {noun}{ending}"),
         1 => format!("1 {noun}"),
-        many => format!("{many} {noun}s"),
+        many => format!("{many} {noun}{ending}"),
     }
 }
 

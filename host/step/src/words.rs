@@ -171,7 +171,8 @@ fn said(notice: &Notice) -> String {
             format!("{provider} {lease} of the retired {key} appeared and is being destroyed")
         }
         Notice::StateIsOlder { orphans } => {
-            format!("the state is older than {orphans} orphans: creates wait for a person")
+            let found = counted(*orphans as u64, "orphan");
+            format!("the state never heard of {found} that the start found: creates wait for a person")
         }
         Notice::Missing { provider, node, attempt, lease } => {
             format!("{node} {attempt}: {lease} is missing at {provider}")

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code)]
 
 mod access;
+mod certificates;
 mod commands;
 mod deciders;
 #[path = "../up/fixture.rs"]

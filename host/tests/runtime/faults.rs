@@ -221,7 +221,6 @@ impl Journal for Witness {
         let words = match record {
             Record::AttemptsReserved { below } => format!("below {below}"),
             Record::Pending(operation) => format!("pending {}", operation.id),
-            Record::Settled { id } => format!("settled {id}"),
         };
         self.told.lock().unwrap().push(words);
         Ok(())

@@ -1,5 +1,7 @@
 //! To a collector: OTLP over HTTP, in batches, by a thread of the exporter's own.
 
+use std::time::Duration;
+
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
@@ -8,6 +10,9 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::registry::LookupSpan;
+
+/// How long the collector has for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +24,7 @@ pub struct OtlpError {
     pub error: ExporterBuildError,
 }
 
-/// Sends until it is dropped; then what is left is sent. A collector that is gone loses it.
+/// Sends until it is dropped; then what is left is sent, for a second at most. A collector that is gone loses it.
 #[derive(Debug)]
 pub struct Exporter(SdkTracerProvider);
 
@@ -44,6 +49,7 @@ where
 
 impl Drop for Exporter {
     fn drop(&mut self) {
-        let _ = self.0.shutdown();
+        // What it does not take until then is lost: the end of the program is not kept.
+        let _ = self.0.shutdown_with_timeout(LAST_SPANS);
     }
 }

@@ -203,6 +203,11 @@ impl World {
     pub fn tell(&mut self, what: What) {
         self.number += 1;
         self.status.revision = format!("{}-{}", self.options.epoch, self.number);
+        match &what {
+            What::FileRefused(refused) => self.status.refused_file = Some(refused.clone()),
+            What::FileTaken { .. } => self.status.refused_file = None,
+            _ => {}
+        }
         let change = Arc::new(Change {
             schema: "homeostat.event/v1".into(),
             revision: self.status.revision.clone(),

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::stalled::Stalled;
+use super::unparsed::Worded;
 use crate::access::{self, Peer};
 use crate::limits::{Bucket, Limits};
 use crate::problem::Fault;
@@ -57,19 +58,29 @@ impl Serving {
             .header_read_timeout(limits.head_time)
             .max_buf_size(limits.head_bytes.max(8 * 1024))
             .max_headers(limits.head_lines);
-        let stream = TokioIo::new(Stalled::new(stream, limits.write_time));
+        let stream = TokioIo::new(Worded::new(Stalled::new(stream, limits.write_time), limits));
         let pace = Bucket::new(limits.requests);
         let mut stopping = self.stopping();
         let (serving, peer, pace) = (&self, &peer, &pace);
         let answer = service_fn(move |request| serving.answer(peer, pace, request));
         let connection = http.serve_connection(stream, answer);
         tokio::pin!(connection);
-        tokio::select! {
-            // The other end is told what it needs to know; the daemon's log is not for its mistakes.
-            _ = connection.as_mut() => return,
-            () = stopped(&mut stopping) => connection.as_mut().graceful_shutdown(),
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped(&mut stopping) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        // The other end is told what it needs to know; the daemon's log is not for its mistakes.
+        let refused = match ended {
+            Err(error) if error.is_parse_too_large() => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Err(error) if error.is_parse() => StatusCode::BAD_REQUEST,
+            _ => return,
+        };
+        if let Some(told) = &self.shared.on_answer {
+            told(routes::known_path(""), refused);
         }
-        let _ = connection.await;
     }
 
     async fn answer(

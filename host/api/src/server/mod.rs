@@ -4,6 +4,7 @@ mod connection;
 mod stalled;
 mod tls;
 mod unix;
+mod unparsed;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -24,14 +24,40 @@ async fn heads_have_a_size() {
         ask(connect(&daemon.socket).await, &request("GET", target, headers, b"")).await
     };
     let value = "v".repeat(20 * 1024);
-    assert_eq!(with(&[("X-Large", &value)], "/healthz").await.status, 431);
+    let detail = with(&[("X-Large", &value)], "/healthz").await.problem(431, "too-large");
+    assert!(detail.contains("16384 bytes or 64 lines"), "{detail}");
     let many: Vec<(&str, &str)> = vec![("X-Many", "1"); 70];
-    assert_eq!(with(&many, "/healthz").await.status, 431);
+    with(&many, "/healthz").await.problem(431, "too-large");
     assert_eq!(with(&many[..50], "/healthz").await.status, 200);
     let long = format!("/healthz?{}", "q".repeat(5_000));
     with(&[], &long).await.problem(414, "too-large");
     let longer = format!("/healthz?{}", "q".repeat(100_000));
-    assert!(matches!(with(&[], &longer).await.status, 414 | 431));
+    let answer = with(&[], &longer).await;
+    answer.problem(answer.status, "too-large");
+    assert!(matches!(answer.status, 414 | 431));
+}
+
+/// What no router ever sees is refused in words too, and the answers before it come whole.
+#[tokio::test]
+async fn what_is_no_http_is_refused_in_words() {
+    let daemon = daemon(Limits::default()).await;
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello of TLS \r\n\r\n"[..],
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /v1/status HTTP/1.1\r\nno colon\r\n\r\n",
+        b"G\x00T / HTTP/1.1\r\n\r\n",
+        b"GET  /two  spaces HTTP/1.1\r\n\r\n",
+    ] {
+        let answer = ask(connect(&daemon.socket).await, bytes).await;
+        answer.problem(400, "malformed");
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let two = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n";
+    let read = send(connect(&daemon.socket).await, two).await;
+    let text = String::from_utf8_lossy(&read);
+    let at = text.rfind("HTTP/1.1 400").unwrap_or_else(|| panic!("{text}"));
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    Answer::parse(&read[at..]).unwrap().problem(400, "malformed");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What is shown, and that it moves by itself.
 
-use api::wire::{Node, Orphan, Pause, What};
+use api::wire::{Node, Orphan, Pause, RefusedFile, What};
 
 use crate::fake::Options;
 use crate::{Daemon, browse};
@@ -85,6 +85,13 @@ fn it_moves_without_a_reload_and_only_where_something_changed() {
             ..Orphan::default()
         }));
         page.wait("document.querySelector('#alerts').innerText.includes('found-1')", "an orphan is found");
+        let reason = "fleet.toml:3:1: unknown key `cuont`".to_owned();
+        let file = "fleet.toml".to_owned();
+        daemon.fake.say(What::FileRefused(RefusedFile { file: file.clone(), reason, since_ms: crate::fake::now_ms() }));
+        page.wait("document.querySelector('#alerts').innerText.includes('cuont')", "what is wrong with the file");
+        assert!(page.text("#alerts").contains("stays in force"), "{}", page.text("#alerts"));
+        daemon.fake.say(What::FileTaken { file });
+        page.wait("!document.querySelector('#alerts').innerText.includes('cuont')", "the file was taken over");
         daemon.fake.say(What::Notice { level: "warning".into(), text: "the disk is nearly full".into() });
         page.wait("document.querySelector('#timeline').innerText.includes('nearly full')", "a notice is shown");
         assert_eq!(page.eval("performance.getEntriesByType('navigation').length"), 1);

@@ -47,7 +47,22 @@ pub struct Prepared {
     pub files: BTreeMap<String, String>,
 }
 
-/// Fills in a template's texts. The environment is the host's own without `HOMEOSTAT_*`, then what the host says of the
+/// What systemd tells the host's own process and nobody else: a node must not notify in its name, nor find its credentials.
+const OF_THE_SERVICE: [&str; 11] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "LISTEN_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "SYSTEMD_EXEC_PID",
+    "MAINPID",
+    "CREDENTIALS_DIRECTORY",
+];
+
+/// Fills in a template's texts. The environment is the host's own without `HOMEOSTAT_*` and what systemd tells it, then what the host says of the
 /// node, then what the template declares.
 pub fn prepare(template: &Template, values: &Values, label: &str) -> Result<Prepared, Fault> {
     let expand = |text: &String| values.expand(text).map_err(|why| Fault::permanent(why.to_string()));
@@ -82,6 +97,7 @@ pub fn command(words: &[String], env: &BTreeMap<String, String>, work: &Path) ->
             command.env_remove(name);
         }
     }
+    OF_THE_SERVICE.iter().for_each(|name| drop(command.env_remove(name)));
     command.envs(env);
     command
 }
@@ -247,4 +263,21 @@ fn signal_name(signal: i32) -> &'static str {
         (Signal::TERM, " (SIGTERM)"),
     ];
     NAMES.iter().find(|(known, _)| known.as_raw() == signal).map(|(_, name)| *name).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn what_systemd_tells_the_host_no_node_hears() {
+        let own = BTreeMap::from([("LISTEN_FDS".to_owned(), "1".to_owned())]);
+        let command = command(&["true".to_owned()], &own, Path::new("/"));
+        let set: BTreeMap<_, _> = command.get_envs().collect();
+        for name in OF_THE_SERVICE.into_iter().filter(|name| *name != "LISTEN_FDS") {
+            assert_eq!(set.get(std::ffi::OsStr::new(name)), Some(&None), "{name}");
+        }
+        assert_eq!(set[std::ffi::OsStr::new("LISTEN_FDS")], Some("1".as_ref()), "what a template declares it has");
+    }
 }

@@ -102,6 +102,20 @@ fn a_collector_that_is_gone_holds_nobody_up() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
+/// It takes the connection and never answers: its time-out is not waited for.
+#[test]
+fn a_collector_that_hangs_delays_the_end_by_a_second() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (exporter, layer) = traces::exporter(&url).unwrap();
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+        (0..100).for_each(|call| traces::pass(call, 3).in_scope(|| {}));
+    });
+    let began = Instant::now();
+    drop(exporter);
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
 #[test]
 fn what_is_no_url_is_refused_by_name() {
     let refused = traces::exporter::<tracing_subscriber::Registry>("no url").err().expect("refused").to_string();
