@@ -69,7 +69,7 @@ fn the_fleet_goes_on_while_its_file_is_missing_or_broken() {
 
     // Another mistake, then the file itself, by the watch.
     place.write("run = \"demo\"\n[[group]]\nid = \"web\"\ncount = 0\nsurprise = 1\n");
-    until("another reason", || status(&place)["refused_file"].to_string().contains("surprise").then_some(()));
+    until("another reason", || status(&place)["refused_file"].to_string().contains("(and 1 more)").then_some(()));
     let mark = second.mark();
     place.write(&of(3));
     second.converged(mark);

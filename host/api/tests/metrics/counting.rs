@@ -57,6 +57,7 @@ pub fn some_of_everything(metrics: &Metrics) {
     metrics.decider_fuel(12_345);
     metrics.journal(4096, 17);
     metrics.committed(Duration::from_millis(3));
+    metrics.switched(Duration::from_millis(4));
     metrics.listing_failed("process");
     let guard = Refusal::Guard("no".into());
     metrics.command(&Command::AddNode { group: "web".into() }, Err(&guard));

@@ -249,7 +249,7 @@ pub(super) async fn adopt(args: &AdoptArgs, session: &Session, screen: &mut Scre
         && let Some(plan) = plan_unless_done(&command, &args.order, session).await?
         && !plan.consequences.replaces.is_empty()
     {
-        show_plan(&plan, screen);
+        screen.note(&escape(&plan.consequences.text));
         confirm(screen, false, &question, &Sure::Yes)?;
         expect = Some(plan.base_generation);
     }
