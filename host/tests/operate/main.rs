@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code)]
 
 mod access;
+mod carried;
 mod commands;
 mod deciders;
 #[path = "../up/fixture.rs"]
 mod fixture;
 mod guards;
+mod killed;
 mod lab;
 mod moves;
 #[path = "../cli/packages.rs"]
