@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::asked;
 use crate::problem::{Fault, quoted};
-use crate::routes::{Answered, Here, answer, asked_for, command_id, to_the_end, turn, within};
+use crate::routes::{Answered, Here, answer, asked_for, command_id, to_the_end, to_the_end_within, turn, within};
 use crate::wire::{DeciderCommand, DeciderName, DeciderRequest, SwapsQuery};
 
 /// The media type of a component.
@@ -44,7 +44,7 @@ pub(crate) async fn upload(State(shared): Here, headers: HeaderMap, body: Body) 
         drop(one);
         uploaded
     };
-    to_the_end(&shared, work).await
+    to_the_end_within(shared.limits.compile_time, work).await
 }
 
 pub(crate) async fn one(State(shared): Here, name: Result<Path<String>, PathRejection>) -> Answered {

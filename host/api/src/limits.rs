@@ -35,6 +35,9 @@ pub struct Limits {
     pub write_time: Duration,
     /// How long an answer may take to be made. Then 503; a command goes on.
     pub answer_time: Duration,
+    /// The same, for what a component is compiled for: of a large one, such as an interpreter, that takes a minute on a busy
+    /// machine.
+    pub compile_time: Duration,
     /// Time between two signs of life to a watcher.
     pub heartbeat: Duration,
     /// Requests of one connection.
@@ -62,6 +65,7 @@ impl Default for Limits {
             handshake_time: Duration::from_secs(10),
             write_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(30),
+            compile_time: Duration::from_secs(150),
             heartbeat: Duration::from_secs(15),
             requests: Rate { per_second: 200.0, at_once: 400.0 },
             commands: Rate { per_second: 20.0, at_once: 100.0 },

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -341,9 +342,17 @@ pub(crate) async fn to_the_end<T: Serialize + Send + 'static>(
     shared: &Shared,
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Answered {
+    to_the_end_within(shared.limits.answer_time, work).await
+}
+
+/// The same, within another time.
+pub(crate) async fn to_the_end_within<T: Serialize + Send + 'static>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Answered {
     let done = tokio::spawn(work);
-    answer(shared, async { done.await.unwrap_or_else(|error| Err(Refusal::Failed(format!("the command: {error}")))) })
-        .await
+    let made = async { done.await.unwrap_or_else(|error| Err(Refusal::Failed(format!("the command: {error}")))) };
+    json(&made_within(limit, made).await?)
 }
 
 /// An id as a command has it.
@@ -397,7 +406,10 @@ pub(crate) async fn answer<T: Serialize>(shared: &Shared, made: impl Future<Outp
 }
 
 async fn in_time<T>(shared: &Shared, made: impl Future<Output = Result<T, Refusal>>) -> Result<T, Fault> {
-    let limit = shared.limits.answer_time;
+    made_within(shared.limits.answer_time, made).await
+}
+
+async fn made_within<T>(limit: Duration, made: impl Future<Output = Result<T, Refusal>>) -> Result<T, Fault> {
     match timeout(limit, made).await {
         Ok(made) => Ok(made?),
         Err(_) => {

@@ -1,6 +1,7 @@
 //! The command line: one file a verb.
 
 mod appoint;
+mod carried;
 mod check;
 mod completions;
 mod daemon;

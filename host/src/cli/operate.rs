@@ -8,10 +8,11 @@ use api::wire::Export;
 use client::verbs::{Declared, Known, Program, Verb};
 use client::{Ending, Screen, Waits};
 use engine::driver::Driver;
-use store::{SqliteStore, StateDir, Store, StoreError};
+use store::{SqliteStore, StateDir, StoreError};
 
-use super::{ExitCode, Failure, InputError, Terminal, providers};
+use super::{ExitCode, Failure, InputError, Terminal, carried, providers};
 use crate::fleet::Fleet;
+use crate::registry::DECIDERS;
 use crate::runtime::DECLARED;
 
 /// Does what an operator asks for.
@@ -86,25 +87,29 @@ impl Program for Whole {
     fn import(&self, folder: &Path, export: &Export) -> Result<(), Failure> {
         let wrong = |message: String| InputError { message, ..InputError::default() };
         let checkpoint = serde_json::to_vec(&export.checkpoint).map_err(anyhow::Error::from)?;
-        let found = Driver::restore(&checkpoint).map_err(|error| wrong(error.to_string()))?.state().run.clone();
-        if found != export.run {
-            return Err(wrong(format!("the snapshot is of the run {found:?}, and says {:?}", export.run)).into());
+        let found = Driver::restore(&checkpoint).map_err(|error| wrong(error.to_string()))?;
+        let run = &found.state().run;
+        if *run != export.run {
+            return Err(wrong(format!("the snapshot is of the run {run:?}, and says {:?}", export.run)).into());
         }
         let last =
             Hash::from_hex(export.hash.as_bytes()).ok_or_else(|| wrong(format!("{:?} is no hash", export.hash)))?;
         let held = StateDir::open(folder).map_err(failed)?;
         let at = Chain { next_seq: export.next_seq, last };
-        let declared = match &export.declared {
-            Some(digits) => match Hash::from_hex(digits.as_bytes()) {
-                Some(hash) => Some(hash),
-                None => return Err(wrong(format!("{digits:?} is no hash")).into()),
-            },
-            None => None,
-        };
-        let mut store = SqliteStore::begin_at(&held, at, &checkpoint).map_err(failed)?;
-        if let Some(declared) = declared {
-            store.put_meta(DECLARED, declared.as_bytes()).and_then(|()| store.sync()).map_err(failed)?;
+        let mut values = Vec::new();
+        if let Some(digits) = &export.declared {
+            let hash = Hash::from_hex(digits.as_bytes()).ok_or_else(|| wrong(format!("{digits:?} is no hash")))?;
+            values.push((DECLARED, hash.as_bytes().to_vec()));
         }
+        SqliteStore::check_vacant(&held).map_err(failed)?;
+        if let Some(carried) = &export.deciders {
+            let document = carried::check(carried, &found.decider().digest).map_err(wrong)?;
+            // Their bytes first: what the state names is there.
+            carried::put(folder, carried, &document).map_err(anyhow::Error::from)?;
+            let document = serde_json::to_vec(&document).map_err(anyhow::Error::from)?;
+            values.push((DECIDERS, document));
+        }
+        SqliteStore::begin_at(&held, at, &checkpoint, &values).map_err(failed)?;
         Ok(())
     }
 }

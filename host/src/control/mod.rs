@@ -1,5 +1,6 @@
 //! The daemon's side of its interface (crate `api`): answers from the loop, the journal and the backends.
 
+mod carried;
 mod convert;
 mod deciders;
 mod diagnose;
@@ -238,6 +239,7 @@ impl Control for Desk {
         let taken = self.host.export().await.map_err(|error| refused(&error))?;
         let checkpoint = serde_json::from_slice(&taken.checkpoint)
             .map_err(|error| Refusal::Failed(format!("the checkpoint cannot be read: {error}")))?;
+        let deciders = self.carried_deciders(taken.deciders).await?;
         Ok(Export {
             schema: "homeostat.snapshot/v1".into(),
             run: self.feed.status().run.clone(),
@@ -246,6 +248,7 @@ impl Control for Desk {
             hash: taken.head.last.to_string(),
             declared: taken.declared.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
             checkpoint,
+            deciders,
         })
     }
 

@@ -295,6 +295,31 @@ impl Document {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())
     }
 
+    /// The digests of those that go where the state goes: the one in force first, then those that can follow it without being
+    /// given anew.
+    pub fn carried(&self) -> Vec<String> {
+        let mut digests = Vec::new();
+        let watched = self.watch.as_ref().map(|watch| &watch.previous);
+        let others = self.previous.iter().chain(watched).chain(self.pinned.as_ref().map(|pin| &pin.digest));
+        for digest in [&self.active].into_iter().chain(others).filter(|digest| !digest.is_empty()) {
+            if !digests.contains(digest) {
+                digests.push(digest.clone());
+            }
+        }
+        digests
+    }
+
+    /// Without all that needs another component than these.
+    #[must_use]
+    pub fn reduced_to(mut self, digests: &[String]) -> Self {
+        let is_there = |digest: &String| digests.contains(digest);
+        self.entries.retain(|entry| is_there(&entry.digest));
+        self.previous = self.previous.filter(is_there);
+        self.pinned = self.pinned.filter(|pin| is_there(&pin.digest));
+        self.watch = self.watch.filter(|watch| is_there(&watch.previous));
+        self
+    }
+
     /// The entry of a digest.
     pub fn entry(&self, digest: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.digest == digest)

@@ -155,6 +155,28 @@ impl Registry {
         start(loaded)
     }
 
+    /// The component of a digest, which has that digest.
+    ///
+    /// # Errors
+    ///
+    /// Its bytes are gone or damaged.
+    pub fn component(&self, digest: &str) -> Result<Arc<[u8]>, RegistryError> {
+        if digest == Self::built_in() {
+            return Ok(BUILT_IN.into());
+        }
+        self.shelf.get(digest, self.sandbox.limits().component_bytes)
+    }
+
+    /// Puts a component into a state directory as it is, for a host that starts there later.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn put(state: &Path, component: &[u8]) -> Result<(), RegistryError> {
+        Shelf::in_state(state)?.put(component)?;
+        Ok(())
+    }
+
     /// Loads the decider of a digest without starting it: to look at it. Blocks as [`Registry::add`].
     ///
     /// # Errors

@@ -125,11 +125,14 @@ fn io(doing: &'static str, path: &Path, error: std::io::Error) -> RegistryError 
 
 /// At most one byte more than the limit; `None` where there is no file.
 fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Whoever opens a pipe waits for its other end.
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(io("open", path, std::io::Error::other("it is no file"))),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io("open", path, error)),
-    };
+    }
+    let file = File::open(path).map_err(|error| io("open", path, error))?;
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| io("read", path, error))?;
     Ok(Some(bytes))
@@ -149,7 +152,11 @@ fn write(folder: &Path, path: &Path, bytes: &[u8]) -> Result<(), RegistryError> 
         std::fs::rename(&torn, path)?;
         File::open(folder)?.sync_all()
     };
-    written().map_err(|error| io("write", path, error))
+    written().map_err(|error| {
+        // What does not fit must not lie there, too.
+        let _ = std::fs::remove_file(&torn);
+        io("write", path, error)
+    })
 }
 
 #[cfg(test)]
@@ -172,6 +179,13 @@ mod tests {
         let refused = shelf.get(&digest, 100).unwrap_err();
         assert!(matches!(&refused, RegistryError::Corrupt { path: named, .. } if *named == path), "{refused}");
         assert_eq!(shelf.put(b"component").unwrap(), digest);
+        assert_eq!(&*shelf.get(&digest, 100).unwrap(), b"component");
+        // One that waits for ever is no file.
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        assert!(shelf.get(&digest, 100).unwrap_err().to_string().contains("it is no file"));
+        shelf.put(b"component").unwrap();
         assert_eq!(&*shelf.get(&digest, 100).unwrap(), b"component");
         std::fs::remove_file(&path).unwrap();
         assert!(shelf.get(&digest, 100).unwrap_err().to_string().contains(path.to_str().unwrap()));

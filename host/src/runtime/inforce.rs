@@ -58,6 +58,12 @@ impl InForce {
         }
         chosen.decider = ready.decider;
         chosen.go_on_watching(&given);
+        // What a host that was killed left half written, or had not recorded yet.
+        if let Some(registry) = &given.registry
+            && let Err(error) = registry.collect(&chosen.document)
+        {
+            chosen.said.push(format!("what is left over of deciders stays there: {error}"));
+        }
         Ok(chosen)
     }
 

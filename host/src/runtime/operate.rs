@@ -64,7 +64,7 @@ pub enum Why {
 }
 
 /// A driver, to be put somewhere else.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Exported {
     /// When.
     pub at_ms: Millis,
@@ -74,6 +74,8 @@ pub struct Exported {
     pub declared: Option<Vec<u8>>,
     /// The checkpoint, as JSON.
     pub checkpoint: Vec<u8>,
+    /// What is known of deciders.
+    pub deciders: crate::registry::Document,
 }
 
 /// What is kept of a command.
@@ -145,11 +147,11 @@ impl Runtime {
     pub fn export(&mut self) -> Result<Exported, HostError> {
         let checkpoint = self.parts.driver.checkpoint();
         let checkpoint = checkpoint.map_err(|error| HostError::Journal(store::KeepError::from(error).into()))?;
-        let at_ms = self.now_ms();
+        let (at_ms, deciders) = (self.now_ms(), self.swaps.document.clone());
         let Some(store) = self.parts.history.store() else {
-            return Ok(Exported { at_ms, head: Chain::default(), declared: None, checkpoint });
+            return Ok(Exported { at_ms, head: Chain::default(), declared: None, checkpoint, deciders });
         };
-        Ok(Exported { at_ms, head: store.head(), declared: store.meta(DECLARED)?, checkpoint })
+        Ok(Exported { at_ms, head: store.head(), declared: store.meta(DECLARED)?, checkpoint, deciders })
     }
 
     /// Checks a shape by itself and with each backend.

@@ -145,7 +145,14 @@ impl Runtime {
             }
             Asked::StopShadow { is_open: false } => refuse(Why::Conflict, "no decider is shadowed".into()),
             Asked::Cancel { id, is_open: false } => {
-                refuse(Why::Conflict, format!("there is no swap {id:?} that could be called off"))
+                let wished = document.wishes.iter().rev().find(|wished| wished.by.as_ref() == Some(id));
+                match wished.and_then(|wished| wished.outcome) {
+                    Some(Outcome::Switched | Outcome::Watching) => {
+                        refuse(Why::Conflict, format!("the swap {id:?} has switched: only a rollback takes it back"))
+                    }
+                    Some(outcome) => refuse(Why::Conflict, format!("the swap {id:?} is over: {}", outcome.label())),
+                    None => refuse(Why::Unknown, format!("there is no swap {id:?}")),
+                }
             }
             Asked::StopShadow { .. } | Asked::Cancel { .. } => {
                 Ok(taken(document.revision, "it is called off".into(), None, None))

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, dead_code)]
 
 mod access;
+mod carried;
 mod certificates;
 mod commands;
 mod deciders;
 #[path = "../up/fixture.rs"]
 mod fixture;
 mod guards;
+mod killed;
 mod lab;
 mod logs;
 mod moves;

@@ -90,7 +90,7 @@ fn the_fleet_goes_on_while_its_file_is_missing_or_broken() {
     until("taken over", || status(&place)["refused_file"].is_null().then_some(()));
     assert_eq!(status(&place)["generation"], 2);
     place.write(&of(0));
-    until("nothing", || place.labelled().is_empty().then_some(()));
+    until("nothing", || (place.labelled().is_empty() && place.leases_of("demo").is_empty()).then_some(()));
     stop(third);
     place.assert_empty();
 }

@@ -118,6 +118,7 @@ pub fn export(world: &World) -> Export {
         hash: "00".repeat(32),
         declared: None,
         checkpoint: serde_json::json!({ "generation": world.status.generation }),
+        deciders: None,
     }
 }
 

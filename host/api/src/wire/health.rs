@@ -56,6 +56,46 @@ pub struct Export {
     /// The driver's checkpoint.
     #[schemars(with = "serde_json::Value")]
     pub checkpoint: serde_json::Value,
+    /// The deciders that go along; null where an earlier version wrote it.
+    #[serde(default)]
+    pub deciders: Option<CarriedDeciders>,
+}
+
+/// The decider in force, and those that can follow it without being given anew: the one before, and the pinned one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CarriedDeciders {
+    /// The digest of the one in force.
+    pub active: String,
+    /// What the state says of them and of past wishes (`homeostat.deciders/v1`).
+    #[schemars(with = "serde_json::Value")]
+    pub registry: serde_json::Value,
+    /// Their components.
+    pub components: Vec<Carried>,
+    /// Those whose components could not be had; whoever imports this does not know them.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A component, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// Its digest.
+    pub digest: String,
+    /// The name and the version that it declares.
+    pub title: String,
+    /// Its bytes (base64).
+    #[serde(with = "super::base64")]
+    #[schemars(with = "String")]
+    pub component: Vec<u8>,
+}
+
+/// A decider whose component could not be had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Its digest.
+    pub digest: String,
+    /// Why.
+    pub why: String,
 }
 
 /// Why something was not answered (RFC 9457, `application/problem+json`).

@@ -1,6 +1,7 @@
 //! What goes over the wire, version 1. All instants are milliseconds since 1970 of the daemon's clock. Fields are only added.
 
 mod accept;
+mod base64;
 mod command;
 mod decider;
 mod event;
@@ -19,7 +20,7 @@ pub use decider::{
 pub use event::{
     Change, Decided, Decisions, FieldChange, History, HistoryItem, HistoryQuery, LogLine, Logs, LogsQuery, What,
 };
-pub use health::{Check, Diagnosis, Export, Problem, Verdict};
+pub use health::{Carried, CarriedDeciders, Check, Diagnosis, Export, LeftOut, Problem, Verdict};
 pub use node::{Explanation, Fact, NodeDetail, Operation, RuleRow, TemplateView};
 pub use status::{GroupStatus, Node, Orphan, Pause, Reaping, RefusedFile, Status};
 pub use swap::{

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use api::wire::{Export, Status};
+use api::wire::{self, CarriedDeciders, Export, Status};
 use serde::Serialize;
 use step::text::counted;
 use store::Secret;
@@ -33,6 +33,12 @@ pub(super) async fn export(args: &ExportArgs, session: &Session, screen: &mut Sc
     })?;
     let text = serde_json::to_vec_pretty(&export).map_err(|error| ClientError::Failed(error.to_string()))?;
     file.write_all(&text).and_then(|()| file.write_all(b"\n")).and_then(|()| file.sync_all()).map_err(failed)?;
+    if let Some(carried) = &export.deciders {
+        screen.note(&carried_words(carried));
+        for one in &carried.left_out {
+            screen.note(&format!("left out: the decider {}: {}", one.digest, one.why));
+        }
+    }
     screen.note(&format!(
         "{}: run {} up to record {}; it has templates in it, values of environments included: keep it as safe as the state",
         path.display(),
@@ -56,6 +62,12 @@ pub(super) fn import<P: Program>(args: &ImportArgs, screen: &mut Screen, program
     let daemon = DaemonArgs { run: Some(export.run.clone()), state: args.state.clone(), ..DaemonArgs::default() };
     let (folder, run) = daemon.run_folder()?;
     program.import(&folder, &export)?;
+    screen.note(&match &export.deciders {
+        Some(carried) => carried_words(carried),
+        None => {
+            "there is no decider in the snapshot: the daemon begins with the built-in one, or with --decider".into()
+        }
+    });
     screen.note(&format!(
         "{}: a daemon of run {run} now starts from record {}. What the providers hold meanwhile is looked at then, and what \
          the snapshot does not know is an orphan",
@@ -63,6 +75,22 @@ pub(super) fn import<P: Program>(args: &ImportArgs, screen: &mut Screen, program
         export.next_seq
     ));
     Ok(())
+}
+
+/// Which deciders go along.
+fn carried_words(carried: &CarriedDeciders) -> String {
+    let title = |digest: &str| {
+        let title = carried.components.iter().find(|one| one.digest == digest).map_or("", |one| one.title.as_str());
+        format!("{title} ({})", wire::short(digest, 12)).trim_start().to_owned()
+    };
+    let others: Vec<String> =
+        carried.components.iter().filter(|one| one.digest != carried.active).map(|one| title(&one.digest)).collect();
+    match others.is_empty() {
+        true => format!("decider {}, with its component", title(&carried.active)),
+        false => {
+            format!("decider {}, with its component and those of {}", title(&carried.active), others.join(" and "))
+        }
+    }
 }
 
 pub(super) async fn reset<P: Program>(

@@ -10,6 +10,7 @@ use step::text::escape;
 use super::decider::{Candidate, SwapArgs, bring, found, millis, now_ms, send, tell};
 use super::live::{Stop, tell_connection};
 use super::look::pen;
+use super::order::command_id;
 use crate::confirm::{Sure, confirm};
 use crate::error::{ClientError, Ending};
 use crate::follow::{Follow, Update};
@@ -25,7 +26,17 @@ pub(super) async fn swap(args: &SwapArgs, session: &Session, screen: &mut Screen
         return Err(ClientError::Usage("the active decider is in force: there is nothing to swap".into()));
     }
     ask(args, screen)?;
-    let decider = bring(&args.decider, session, screen).await?;
+    // Signals are caught from here on: what is interrupted says what goes on. The next one finds nobody who waits.
+    let mut stop = Stop::new()?;
+    let id = command_id(args.id.as_deref())?;
+    let brought = tokio::select! {
+        brought = bring(&args.decider, session, screen) => Some(brought?),
+        () = stop.wanted() => None,
+    };
+    let Some(decider) = brought else {
+        screen.note("interrupted; nothing was asked for yet, and nothing is swapped");
+        return Ok(Ending::Interrupted);
+    };
     let terms = SwapTerms {
         replay_ms: millis(args.replay),
         shadow_ms: millis(args.shadow),
@@ -33,9 +44,14 @@ pub(super) async fn swap(args: &SwapArgs, session: &Session, screen: &mut Screen
         watch_failed: args.watch_failed,
         accept: args.accept_divergence.clone(),
     };
-    // Signals are caught before it begins: what is interrupted can then say what goes on.
-    let mut stop = Stop::new()?;
-    let result = send(DeciderCommand::Swap { decider, terms }, args.id.as_deref(), session, screen).await?;
+    let sent = tokio::select! {
+        sent = send(DeciderCommand::Swap { decider, terms }, Some(&id), session, screen) => Some(sent?),
+        () = stop.wanted() => None,
+    };
+    let Some(result) = sent else {
+        screen.note(&format!("interrupted before the daemon said that it took it; if it did, {}", goes_on(&id)));
+        return Ok(Ending::Interrupted);
+    };
     let id = result.swap.clone().unwrap_or_else(|| result.id.clone());
     if args.detach {
         let ended = tell(&result, screen)?;

@@ -62,7 +62,7 @@ impl SqliteStore {
             if let Some(trace) = trace {
                 return Err(StoreError::Missing { path, trace });
             }
-            schema::create(dir, None)?;
+            schema::create(dir, None, &[])?;
         }
         schema::recognise(&path, trace.is_some())?;
         let seen = Witness::read(dir.path())?;
@@ -84,21 +84,37 @@ impl SqliteStore {
     }
 
     /// Makes a database that goes on from a checkpoint, where there is none and never was one. The records before it are not
-    /// there; the next one follows the chain that `at` names.
+    /// there; the next one follows the chain that `at` names. These values are in it from the beginning.
     ///
     /// # Errors
     ///
-    /// There is or was one, the checkpoint is too large, or the system refuses.
-    pub fn begin_at(dir: &StateDir, at: Chain, checkpoint: &[u8]) -> Result<Self, StoreError> {
+    /// There is or was one, the checkpoint or a value is too large, or the system refuses.
+    pub fn begin_at(
+        dir: &StateDir,
+        at: Chain,
+        checkpoint: &[u8],
+        values: &[(&str, Vec<u8>)],
+    ) -> Result<Self, StoreError> {
+        Self::check_vacant(dir)?;
+        crate::store::check_snapshot(None, at.next_seq, at, checkpoint)?;
+        values.iter().try_for_each(|(key, value)| crate::store::check_meta(key, value))?;
+        schema::create(dir, Some((at, checkpoint)), values)?;
+        SqliteStore::open(dir)
+    }
+
+    /// That there is no database, and never was one.
+    ///
+    /// # Errors
+    ///
+    /// There is or was one.
+    pub fn check_vacant(dir: &StateDir) -> Result<(), StoreError> {
         for name in [FILE].iter().chain(&TRACES) {
             let path = dir.path().join(name);
             if is_there(&path)? {
                 return Err(StoreError::Occupied { path });
             }
         }
-        crate::store::check_snapshot(None, at.next_seq, at, checkpoint)?;
-        schema::create(dir, Some((at, checkpoint)))?;
-        SqliteStore::open(dir)
+        Ok(())
     }
 
     /// Puts all that is kept in a state directory aside, the key included, into a folder in it that gets this name: the next

@@ -54,8 +54,13 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL)
 pub(crate) const PUT_PLACE: &str = "INSERT OR REPLACE INTO place
     (id, commits, first_seq, first_hash, head_seq, head_hash, sum) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// Makes a database under another name, durable before it gets its own: an empty one, or one that goes on from a checkpoint.
-pub(crate) fn create(dir: &StateDir, from: Option<(Chain, &[u8])>) -> Result<(), StoreError> {
+/// Makes a database under another name, durable before it gets its own: an empty one, or one that goes on from a checkpoint, with
+/// these values.
+pub(crate) fn create(
+    dir: &StateDir,
+    from: Option<(Chain, &[u8])>,
+    values: &[(&str, Vec<u8>)],
+) -> Result<(), StoreError> {
     let (path, fresh) = (dir.path().join(FILE), dir.path().join("state.db.new"));
     for left in ["state.db.new", "state.db.new-journal", "state.db.new-wal", "state.db.new-shm"] {
         let left = dir.path().join(left);
@@ -74,6 +79,9 @@ pub(crate) fn create(dir: &StateDir, from: Option<(Chain, &[u8])>) -> Result<(),
         Place { commits: 0, first: at, head: at }.write(&db)?;
         if let Some((at, checkpoint)) = from {
             rows::put_snapshot(&db, at, checkpoint)?;
+        }
+        for (key, value) in values {
+            rows::put_value(&db, key, value)?;
         }
         db.pragma_update(None, "application_id", APPLICATION)?;
         db.pragma_update(None, "user_version", SCHEMA)?;
