@@ -35,6 +35,9 @@ impl Keeper {
         let mut views = self.host.watch();
         loop {
             tokio::select! {
+                // News before orders: what was reached is noticed before it is undone.
+                biased;
+                Ok(()) = views.changed() => notice(&views.borrow_and_update().clone()),
                 message = self.mail.recv() => match message {
                     // Whoever asked may be gone; so below.
                     Some(Message::Resize(count, reply)) => drop(reply.send(self.resize(count).await)),
@@ -46,8 +49,6 @@ impl Keeper {
                     // Nobody can send any more: the fleet is left as it is.
                     None => return drop(self.host.shutdown(Shutdown::Keep).await),
                 },
-                Ok(()) = views.changed() => notice(&views.borrow_and_update().clone()),
-                else => return,
             }
         }
     }
