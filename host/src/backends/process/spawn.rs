@@ -97,7 +97,9 @@ pub fn command(words: &[String], env: &BTreeMap<String, String>, work: &Path) ->
             command.env_remove(name);
         }
     }
-    OF_THE_SERVICE.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in OF_THE_SERVICE {
+        command.env_remove(name);
+    }
     command.envs(env);
     command
 }
