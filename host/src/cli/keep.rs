@@ -146,14 +146,19 @@ impl Kept {
             metrics: metrics.clone(),
         });
         let feed = desk.feed().clone();
+        let refused = host.refused().zip(origin.fleet()).map(|(error, fleet)| fleet.refuse(wanted.file, error));
+        let refused = refused.as_ref().or(read.err());
+        if let Some(why) = refused {
+            // Before anybody can ask.
+            refuse(&feed, &host, wanted.file, why);
+        }
         let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
         let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server };
         if let Err(error) = origin::remember(&dir, wanted.file) {
             kept.screen
                 .warn(&format!("{}: which file declares the run cannot be written down: {error}", dir.display()));
         }
-        let refused = kept.host.refused().zip(origin.fleet()).map(|(error, fleet)| fleet.refuse(wanted.file, error));
-        if let Some(why) = refused.as_ref().or(read.err()) {
+        if let Some(why) = refused {
             kept.goes_on(why);
         }
         Ok(kept)
@@ -168,19 +173,6 @@ impl Kept {
              as soon as it can be"
         );
         self.screen.warn(&text);
-        self.refuses(why);
-    }
-
-    /// Says to whoever asks that the file is refused.
-    fn refuses(&self, why: &FleetError) {
-        let (now_ms, known) =
-            (self.host.now_ms(), self.feed.status().refused_file.as_ref().map(|known| known.since_ms));
-        let refused = RefusedFile {
-            file: self.follow.path().display().to_string(),
-            reason: crate::fleet::cut(&why.to_string(), REASON_CHARS),
-            since_ms: known.unwrap_or(now_ms),
-        };
-        self.feed.file_is(now_ms, Some(refused));
     }
 
     /// How it is, for a service's overview.
@@ -235,7 +227,7 @@ impl Kept {
     }
 
     fn refused(&mut self, why: FleetError) {
-        self.refuses(&why);
+        refuse(&self.feed, &self.host, self.follow.path(), &why);
         self.screen.refused(&Failure::Fleet(why));
     }
 
@@ -254,6 +246,19 @@ impl Kept {
         self.screen.close();
         let _ = tokio::time::timeout(patience, self.backend.shutdown()).await;
     }
+}
+
+/// Says to whoever asks that the file is refused.
+fn refuse(feed: &Feed, host: &HostHandle, file: &Path, why: &FleetError) {
+    let now_ms = host.now_ms();
+    let known = feed.status().refused_file.as_ref().map(|known| known.since_ms);
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let refused = RefusedFile {
+        file: file.display().to_string(),
+        reason: crate::fleet::cut(&why.to_string(), REASON_CHARS),
+        since_ms: known.unwrap_or(now_ms),
+    };
+    feed.file_is(now_ms, Some(refused));
 }
 
 fn not_started(file: &Path, origin: &Origin, error: HostError) -> Failure {

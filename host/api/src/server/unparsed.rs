@@ -1,7 +1,7 @@
 //! A stream on which what could not be taken apart as HTTP is refused in words. hyper answers it by itself, before anybody is
 //! asked, with a bare status; that answer is always the last of a connection, and it is given words here, on its way out.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -110,6 +110,29 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         Poll::Ready(Ok(0))
     }
 
+    /// Large bodies are shared between connections, and not copied for each.
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let last = parts.iter().rposition(|part| !part.is_empty());
+        let bare = last.and_then(|last| Some((last, bare_end(&parts[last])?)));
+        match bare {
+            None if self.instead.is_none() => Pin::new(&mut self.stream).poll_write_vectored(context, parts),
+            Some((last, start)) if start > 0 || parts[..last].iter().any(|part| !part.is_empty()) => {
+                let mut before = parts[..last].to_vec();
+                before.push(IoSlice::new(&parts[last][..start]));
+                Pin::new(&mut self.stream).poll_write_vectored(context, &before)
+            }
+            _ => self.poll_write(context, last.map_or(&[], |last| &parts[last])),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -151,7 +174,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_given_words_once_and_nothing_else_changes() {
         let before = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
-        for room in [1, 7, 64, 4_096] {
+        for (room, is_vectored) in [1, 7, 64, 4_096].into_iter().flat_map(|room| [(room, false), (room, true)]) {
             let (ours, mut theirs) = tokio::io::duplex(room);
             let read = tokio::spawn(async move {
                 let mut text = String::new();
@@ -159,7 +182,22 @@ mod tests {
                 text
             });
             let mut worded = Worded::new(ours, &Limits::default());
-            worded.write_all(format!("{before}{BARE}").as_bytes()).await.unwrap();
+            match is_vectored {
+                false => worded.write_all(format!("{before}{BARE}").as_bytes()).await.unwrap(),
+                true => {
+                    let parts = [before.as_bytes(), &[], BARE.as_bytes(), &[]];
+                    let mut sent = 0;
+                    while sent < before.len() + BARE.len() {
+                        let mut skip = sent;
+                        let left = parts.map(|part| {
+                            let cut = skip.min(part.len());
+                            skip -= cut;
+                            IoSlice::new(&part[cut..])
+                        });
+                        sent += worded.write_vectored(&left).await.unwrap();
+                    }
+                }
+            }
             worded.shutdown().await.unwrap();
             drop(worded);
             let text = read.await.unwrap();
