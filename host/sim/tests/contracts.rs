@@ -8,7 +8,7 @@ use std::sync::Arc;
 use decider::{Snapshot, marks, v1_0};
 use engine::driver::Driver;
 use engine::io::{DeciderIdentity, Input, Output};
-use journal::{Reader, Step, Walk};
+use journal::{Against, Leaning, Reader, Step, Walk, replay};
 use sim::{Which, record};
 
 fn of_contract(version: &str) -> DeciderIdentity {
@@ -111,6 +111,28 @@ fn an_earlier_contract_is_shown_what_it_would_be() {
     let seen = walk("1.1.0", "1.0.0");
     assert!(seen.passes > 2_000 && seen.differ > 1_000 && seen.budgets > 500, "{seen:?}");
     assert!(seen.vacant > 10 && seen.held > 50, "{seen:?}");
+}
+
+#[test]
+fn a_replay_by_another_contract_is_compared_as_that_contract_shows_it() {
+    let (own, other) = (of_contract("1.0.0"), of_contract("1.1.0"));
+    let mut setup = common::setup();
+    setup.identity = own.clone();
+    let description = decider::Description { contract: own.contract.clone(), ..decider::describe() };
+    let mut kinds = std::collections::BTreeSet::new();
+    for seed in 0..60 {
+        let (_, bytes) = record(&setup, Which::Seed(seed), &description, &mut *common::native()).unwrap();
+        let against = Against::Other(DeciderIdentity { digest: "other".into(), ..other.clone() });
+        let ask = |_: &str, shown: &Snapshot| Ok(decider::reconcile(shown));
+        let found = replay(&mut Reader::new(bytes.as_slice()), &against, ask).unwrap().contrast;
+        assert_eq!(found.other.failures, found.recorded.failures, "each answer is valid for what was shown");
+        kinds.extend(found.groups().into_iter().map(|group| (group.recorded, group.other, group.leaning)));
+    }
+    let has = |recorded: &str, other: &str, leaning| {
+        assert!(kinds.contains(&(recorded.into(), other.into(), leaning)), "{recorded} -> {other}: {kinds:#?}");
+    };
+    has("R4 begin-delete", "R19 hold", Leaning::FewerDestroys);
+    has("not shown by its contract", "R0 insert", Leaning::MoreCreates);
 }
 
 #[test]

@@ -19,7 +19,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const LISTING_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn checks(desk: &Desk) -> Vec<Check> {
-    let mut checks = vec![state_dir(&desk.dir), loop_turns(desk).await, store(desk).await, decider(desk)];
+    let mut checks = vec![state_dir(&desk.dir), loop_turns(desk).await, store(desk).await, decider(desk).await];
     let run = desk.feed.status().run.clone();
     for (name, backend) in desk.backends.iter() {
         let began = Instant::now();
@@ -130,12 +130,43 @@ async fn store(desk: &Desk) -> Check {
     }
 }
 
-fn decider(desk: &Desk) -> Check {
+/// What a restart, or a rollback, would not find.
+async fn missing(desk: &Desk) -> Option<(Verdict, String)> {
+    let registry = desk.host.registry()?.clone();
+    let document = desk.host.deciders().await.ok()?.document;
+    let looked = tokio::task::spawn_blocking(move || {
+        // What never was a component is nowhere.
+        let kept = |digest: &String| document.entry(digest).is_some_and(|entry| entry.size_bytes > 0);
+        let mut digests = document.carried().into_iter().filter(kept);
+        digests.find_map(|digest| {
+            let error = registry.component(&digest).err()?;
+            Some(match digest == document.active {
+                true => (Verdict::Bad, format!("a restart would not find it: {error}")),
+                false => (
+                    Verdict::Warning,
+                    format!("a rollback, or a pin, would not find {}: {error}", document.title(&digest)),
+                ),
+            })
+        })
+    });
+    looked.await.ok()?
+}
+
+async fn decider(desk: &Desk) -> Check {
+    let missing = missing(desk).await;
     let status = desk.feed.status();
     let decider = &status.decider;
     let name = format!("{} {} ({})", decider.name, decider.version, step::text::short(&decider.digest));
     match &decider.failure {
-        None => check("decider", Verdict::Ok, name, ""),
+        None => match missing {
+            None => check("decider", Verdict::Ok, name, ""),
+            Some((verdict, why)) => check(
+                "decider",
+                verdict,
+                format!("{name}: {why}"),
+                "`homeostat decider swap FILE` with the same component puts it there again",
+            ),
+        },
         Some(failure) => check(
             "decider",
             Verdict::Bad,

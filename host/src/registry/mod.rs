@@ -108,7 +108,11 @@ impl Registry {
     ///
     /// The system refuses.
     pub fn in_state(state: &Path, sandbox: Sandbox) -> Result<Self, RegistryError> {
-        Ok(Registry { shelf: Arc::new(Shelf::in_state(state)?), sandbox })
+        let shelf = Shelf::in_state(state)?;
+        // A later program has another one built in, and has to find the one that was in force. Where it cannot be kept now, that
+        // program says which file it lacks.
+        let _ = shelf.put(BUILT_IN);
+        Ok(Registry { shelf: Arc::new(shelf), sandbox })
     }
 
     /// What a state directory has, to look at: nothing is made.

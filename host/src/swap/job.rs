@@ -325,7 +325,7 @@ impl Run {
             End::Host(error) => (Outcome::Failed, error.to_string()),
             End::Failed(_, why) => (Outcome::Failed, why.clone()),
             End::Refused(refusal) => (Outcome::Refused, format!("{}: {}", refusal.stage.label(), refusal.text)),
-            End::Stopped(Stop::Superseded(newer)) => (Outcome::Superseded, format!("superseded by revision {newer}")),
+            End::Stopped(Stop::Superseded(newer)) => (Outcome::Superseded, self.superseded_by(*newer).await?),
             // That is how a shadow ends.
             End::Stopped(Stop::Cancelled) if self.task.purpose == Purpose::Shadow => {
                 (Outcome::Shadowed, "it was stopped".to_owned())
@@ -352,6 +352,16 @@ impl Run {
             report.refusal = refusal;
         });
         self.end(outcome, &text).await
+    }
+
+    /// The wish that took its place, by the name that a person knows.
+    async fn superseded_by(&self, newer: u64) -> Result<String, HostError> {
+        let wished = self.task.line.within(move |runtime| {
+            let wishes = runtime.swaps.document.wishes.iter();
+            Ok(wishes.rev().find(|wished| wished.revision == newer).cloned())
+        });
+        let by = wished.await?.and_then(|wished| wished.by).map(|by| format!(" ({by})")).unwrap_or_default();
+        Ok(format!("superseded by revision {newer}{by}"))
     }
 
     async fn end(&self, outcome: Outcome, text: &str) -> Result<(), HostError> {

@@ -135,10 +135,30 @@ fn a_decider_whose_file_is_gone_is_named_and_another_one_can_be_given() {
     let before = nodes(&place);
     let file = example(&place, "in-order");
     assert_eq!(swap(&place, file.to_str().unwrap(), "0s").code, 0);
-    stop(&mut up);
     let folder = state_of(&place).join("deciders");
-    let kept = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let component =
+        |digest: &Value| folder.join(format!("{}.wasm", digest.as_str().unwrap().strip_prefix("sha256:").unwrap()));
+    let kept = component(&decider(&place)["digest"]);
+    // So is the one that is part of the program: a later program has another one.
+    let built_in = component(&decider(&place)["previous"]["digest"]);
+    assert!(built_in.exists() && built_in != kept);
     let whole = std::fs::read(&kept).unwrap();
+    // While it runs, nobody needs it; who looks is told what a restart and a rollback would not find.
+    std::fs::remove_file(&kept).unwrap();
+    let looked = ask(&place, &["doctor"]);
+    assert!(looked.code == 1 && looked.out.contains("a restart would not find it"), "{}", looked.out);
+    assert_eq!(swap(&place, "built-in", "0s").code, 0);
+    let looked = ask(&place, &["doctor"]);
+    assert!(looked.code == 0 && looked.out.contains("would not find in-order"), "{}", looked.out);
+    let rolled = ask(&place, &["decider", "rollback", "--yes"]);
+    let words = rolled.out + &rolled.err;
+    assert!(rolled.code == 1 && words.contains(kept.to_str().unwrap()), "it was taken, and did not work: {words}");
+    assert_eq!(decider(&place)["name"], "ladder");
+    // The same file again puts it there.
+    assert_eq!(swap(&place, file.to_str().unwrap(), "0s").code, 0);
+    assert_eq!(std::fs::read(&kept).unwrap(), whole);
+    assert!(!ask(&place, &["doctor"]).out.contains("would not find"));
+    stop(&mut up);
     for damage in [None, Some(&whole[..whole.len() - 1])] {
         match damage {
             None => std::fs::remove_file(&kept).unwrap(),

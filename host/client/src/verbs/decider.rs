@@ -14,7 +14,6 @@ use step::text::{escape, time_of_day};
 use super::look::pen;
 use super::order::command_id;
 use super::{OnlyDaemon, swap};
-use crate::confirm::{Sure, confirm};
 use crate::error::{ClientError, Ending};
 use crate::place::DaemonArgs;
 use crate::screen::Screen;
@@ -252,7 +251,7 @@ async fn choose(verb: &DeciderVerb, waits: Waits, screen: &mut Screen) -> Result
         DeciderVerb::Shadow(ShadowVerb::Stop(args)) => {
             order(DeciderCommand::StopShadow {}, args.id.as_deref(), &session(&args.daemon)?, screen).await
         }
-        DeciderVerb::Rollback(args) => rollback(args, &session(&args.daemon)?, screen).await,
+        DeciderVerb::Rollback(args) => super::swap::rollback(args, &session(&args.daemon)?, screen).await,
         DeciderVerb::Pin(args) => {
             let command = DeciderCommand::Pin { decider: Some(args.decider.to_string()) };
             order(command, args.id.as_deref(), &session(&args.daemon)?, screen).await
@@ -349,7 +348,7 @@ async fn list(session: &Session, screen: &mut Screen) -> Result<Ending, ClientEr
     Ok(Ending::Done)
 }
 
-async fn detail(name: &DeciderName, session: &Session) -> Result<DeciderDetail, ClientError> {
+pub(super) async fn detail(name: &DeciderName, session: &Session) -> Result<DeciderDetail, ClientError> {
     session.get(&format!("/v1/deciders/{}", encoded(&name.to_string()))).await
 }
 
@@ -398,16 +397,6 @@ async fn report(session: &Session, screen: &mut Screen) -> Result<Ending, Client
             "nothing ran in shadow: `homeostat decider shadow start FILE` lets something".into(),
         )),
     }
-}
-
-async fn rollback(args: &RollbackArgs, session: &Session, screen: &mut Screen) -> Result<Ending, ClientError> {
-    // One that was given an id may have been carried out: then another one is the previous.
-    if !args.yes && args.id.is_none() {
-        let previous = detail(&DeciderName::Previous, session).await?;
-        let name = words::decider_name(&previous.entry.decider);
-        confirm(screen, false, &format!("{name} will be in force, whatever it would do."), &Sure::Yes)?;
-    }
-    order(DeciderCommand::Rollback {}, args.id.as_deref(), session, screen).await
 }
 
 /// Now, for answers that do not say when they were made.

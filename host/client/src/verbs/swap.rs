@@ -7,7 +7,7 @@ use api::wire::{
 };
 use step::text::escape;
 
-use super::decider::{Candidate, SwapArgs, bring, found, millis, now_ms, send, tell};
+use super::decider::{Candidate, RollbackArgs, SwapArgs, bring, detail, found, millis, now_ms, send, tell};
 use super::live::{Stop, tell_connection};
 use super::look::pen;
 use super::order::command_id;
@@ -71,6 +71,36 @@ pub(super) async fn swap(args: &SwapArgs, session: &Session, screen: &mut Screen
             screen.note(&format!("interrupted; {}", goes_on(&id)));
             Ok(Ending::Interrupted)
         }
+    }
+}
+
+pub(super) async fn rollback(
+    args: &RollbackArgs,
+    session: &Session,
+    screen: &mut Screen,
+) -> Result<Ending, ClientError> {
+    // One that was given an id may have been carried out: then another one is the previous.
+    if !args.yes && args.id.is_none() {
+        let previous = detail(&DeciderName::Previous, session).await?;
+        let name = words::decider_name(&previous.entry.decider);
+        confirm(screen, false, &format!("{name} will be in force, whatever it would do."), &Sure::Yes)?;
+    }
+    let result = send(DeciderCommand::Rollback {}, args.id.as_deref(), session, screen).await?;
+    let Some(id) = result.swap.clone().filter(|_| !result.replayed) else { return tell(&result, screen) };
+    // Its component may be gone: that it was taken does not say that it is in force.
+    let mut stop = Stop::new()?;
+    let mut told = Told::default();
+    let followed = tokio::select! {
+        followed = follow(&id, false, session, screen, &mut told) => Some(followed?),
+        () = stop.wanted() => None,
+    };
+    let Some(SwapDetail { swap, .. }) = followed else {
+        screen.note(&format!("interrupted; {}", goes_on(&id)));
+        return Ok(Ending::Interrupted);
+    };
+    match swap.verdict {
+        Some(SwapVerdict::Switched) => tell(&result, screen),
+        _ => Err(ClientError::Failed(format!("the rollback was taken, and is not in force: {}", swap.text))),
     }
 }
 
