@@ -21,7 +21,7 @@ fn build() -> Result<(), Box<dyn Error>> {
 
     let mut common: Files = Vec::new();
     common.push((root.join("wit/decider.wit"), "wit/decider.wit".into()));
-    for file in ["rules.txt", "failures.txt"] {
+    for file in ["rules.txt", "failures.txt", "rollouts.txt"] {
         common.push((root.join("examples/policy-tests").join(file), format!("tests/{file}")));
     }
     common.push((root.join("LICENSE"), "LICENSE".into()));

@@ -139,7 +139,8 @@ fn to_hex(bytes: &[u8]) -> String {
     bytes.chunks(50).map(line).collect()
 }
 
-fn from_hex(text: &str) -> Vec<u8> {
+/// The bytes of a corpus file.
+pub fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

@@ -70,3 +70,27 @@ pub fn loops(depth: usize, locals: usize) -> Vec<u8> {
 pub fn jumps(count: usize) -> Vec<u8> {
     [vec![0, 0x02, 0x40, 0x41, 0, 0x0e], leb(count as u64), vec![0; count + 1], vec![0x0b, 0x0b]].concat()
 }
+
+/// The body of a function that does the same so many times.
+pub fn again(count: usize, code: &[u8]) -> Vec<u8> {
+    [vec![0], code.repeat(count), vec![0x0b]].concat()
+}
+
+/// A module of one function that takes and gives so many numbers, and of another that calls it so often.
+pub fn passing(values: usize, calls: usize) -> Vec<u8> {
+    let numbers = repeated(values, &[0x7e]);
+    let types = [vec![2, 0x60], numbers.clone(), numbers, vec![0x60, 0, 0]].concat();
+    let get = |local: u64| [vec![0x20], leb(local)].concat();
+    let first = [vec![0], (0..values as u64).flat_map(get).collect(), vec![0x0b]].concat();
+    let second =
+        [vec![0], [0x42, 0].repeat(values), [0x10, 0].repeat(calls), [0x1a].repeat(values), vec![0x0b]].concat();
+    let bodies = list([first, second].into_iter().map(|body| [leb(body.len() as u64), body].concat()));
+    module(&[section(1, &types), section(3, &[2, 0, 1]), section(10, &bodies)])
+}
+
+/// A module of an empty function and so many variables of its own.
+pub fn globals(count: usize) -> Vec<u8> {
+    let variable = [0x70, 1, 0xd0, 0x70, 0x0b];
+    let sections = [section(1, &[1, 0x60, 0, 0]), section(3, &[1, 0]), section(6, &repeated(count, &variable))];
+    module(&[&sections[..], &[section(10, &[1, 2, 0, 0x0b])]].concat())
+}

@@ -5,8 +5,11 @@ use std::sync::Mutex;
 
 use homeostat::sandbox::{Limits, Sandbox};
 use hostile_guests_artifact as guests;
+use tests::fuzz::from_hex;
 use tests::snapshots::{Random, plausible};
-use tests::wasm::{around, component, functions, jumps, leb, list, loops, module, repeated, section};
+use tests::wasm::{
+    again, around, component, functions, globals, jumps, leb, list, loops, module, passing, repeated, section,
+};
 
 /// Both tests measure the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -63,6 +66,7 @@ fn expensive(count: usize) -> Vec<u8> {
 fn what_is_small_and_becomes_large_is_refused_or_bounded() {
     let _alone = ONE_AT_A_TIME.lock();
     let nothing = [0, 0x0b];
+    let block = [0x41, 0, 0x04, 0x40, 0x0b];
     let bombs: Vec<(&str, Vec<u8>, &str)> = vec![
         ("a hundred thousand functions", around(&functions(100_000, &nothing)), "too-complex"),
         ("a million functions", around(&functions(1_000_000, &nothing)), "too-complex"),
@@ -72,6 +76,22 @@ fn what_is_small_and_becomes_large_is_refused_or_bounded() {
         ("as many loops as are allowed in one", expensive(1), "other-world"),
         ("as many loops as are allowed in all", expensive(9), "other-world"),
         ("more than that", expensive(14), "too-complex"),
+        // Time grows with the square: a million of them took hours.
+        ("forty thousand blocks in one", around(&functions(1, &again(40_000, &block))), "too-complex"),
+        ("as many blocks as are allowed in one", around(&functions(1, &again(11_000, &block))), "other-world"),
+        ("as many blocks as are allowed in all", around(&functions(9, &again(11_000, &block))), "other-world"),
+        ("more blocks than that", around(&functions(16, &again(11_000, &block))), "too-complex"),
+        ("a million calls", around(&functions(1, &again(1_000_000, &[0x10, 0]))), "too-complex"),
+        ("as many calls as are allowed in one", around(&functions(1, &again(68_000, &[0x10, 0]))), "other-world"),
+        ("a thousand results, passed along", around(&passing(1_000, 1_500)), "too-complex"),
+        ("as many results as are allowed in one", around(&passing(1_000, 95)), "other-world"),
+        ("five megabytes of sums", around(&functions(1, &again(1 << 20, &[0x42, 0, 0x50, 0x1a]))), "too-complex"),
+        (
+            "as much code as is allowed in one",
+            around(&functions(1, &again(300_000, &[0x42, 0, 0x50, 0x1a]))),
+            "other-world",
+        ),
+        ("a hundred thousand variables", around(&globals(100_000)), "invalid"),
         ("a table of jumps", around(&functions(1, &jumps(60_000))), "other-world"),
         ("jumps to everywhere", around(&functions(1, &jumps(100_000))), "invalid"),
         ("a hundred thousand types", component(&[section(7, &repeated(100_000, &[0x7f]))]), "other-world"),
@@ -99,6 +119,23 @@ fn what_is_small_and_becomes_large_is_refused_or_bounded() {
         assert_eq!(error.class(), expected, "{name}: {error}");
         assert!(took_ms < 30_000, "{name} took {took_ms} ms of processor time");
         assert!(grown_kb < 512 << 10, "{name} took {grown_kb} kB");
+    }
+}
+
+/// wasmtime writes code for each type of such a call: twenty kilobytes of them took twenty seconds and more, and with a memory on
+/// either side it panicked.
+#[test]
+fn components_that_call_each_other_are_refused() {
+    let sandbox = Sandbox::new(Limits::default()).unwrap();
+    for (name, text) in [
+        ("from one inner component to another", include_str!("../corpus/components/calls-between-components.hex")),
+        ("from the outer one to an inner", include_str!("../corpus/components/calls-into-a-component.hex")),
+        ("to itself", include_str!("../corpus/components/calls-itself.hex")),
+        ("beside an import", include_str!("../corpus/components/calls-through-an-import.hex")),
+    ] {
+        let error = sandbox.load(&from_hex(text)).map(|decider| panic!("{name}: {decider:?}")).unwrap_err();
+        assert_eq!(error.class(), "too-complex", "{name}: {error}");
+        assert!(error.to_string().contains("number of calls between its components"), "{name}: {error}");
     }
 }
 

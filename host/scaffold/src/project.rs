@@ -149,9 +149,15 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let folder = folder.path().join("new");
             let written = create(&folder, "night-shift", *language).unwrap();
-            for path in
-                ["README.md", ".gitignore", "wit/decider.wit", "tests/rules.txt", "tests/failures.txt", "build.sh"]
-            {
+            for path in [
+                "README.md",
+                ".gitignore",
+                "wit/decider.wit",
+                "tests/rules.txt",
+                "tests/failures.txt",
+                "tests/rollouts.txt",
+                "build.sh",
+            ] {
                 assert!(written.contains(&PathBuf::from(path)), "{path} of {language:?}: {written:?}");
             }
             let mut named = 0;

@@ -166,3 +166,12 @@ fn one(first: ErrorReportEntry) -> ErrorReport {
 fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
 }
+
+/// A word of a shell command.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,6 +1,8 @@
 //! What a component must be before it decides anything (SPEC 9). The order matters: cheap and certain checks first, the
 //! guest's own code last.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use decider::{CONTRACT, Description, Snapshot};
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
@@ -72,7 +74,7 @@ pub(super) fn admit(
         Some(component) => component,
         None => {
             complexity::check(bytes, limits)?;
-            Component::from_binary(engine, bytes).map_err(invalid)?
+            guarded(|| Component::from_binary(engine, bytes))?
         }
     };
     let declared = component.component_type();
@@ -106,6 +108,14 @@ pub(super) fn admit(
     call::reconcile_checked(&instance_pre, (&reconcile, contract), &Snapshot::default(), limits, ticks)
         .map_err(|stop| refuse("reconcile", stop, LoadError::Trial))?;
     Ok(Admitted { instance_pre, reconcile, contract, description, imports, exports })
+}
+
+/// A compiler is large, and the bytes are anybody's: where it panics, they are refused, and nobody else notices.
+fn guarded<T>(compile: impl FnOnce() -> wasmtime::Result<T>) -> Result<T, LoadError> {
+    match catch_unwind(AssertUnwindSafe(compile)) {
+        Ok(compiled) => compiled.map_err(invalid),
+        Err(_) => Err(LoadError::Invalid { reason: "the compiler panicked; its words are on standard error".into() }),
+    }
 }
 
 fn invalid(error: wasmtime::Error) -> LoadError {
@@ -189,4 +199,18 @@ fn resources(component: &Component, limits: &Limits) -> Result<(), LoadError> {
     let memory = needed.max_initial_memory_size.unwrap_or(0).saturating_mul(64 * 1024);
     within("bytes of memory at the start", memory, limits.memory_bytes)?;
     within("table elements at the start", needed.max_initial_table_size.unwrap_or(0), limits.table_elements.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_panics_refuses_the_component() {
+        let error = guarded::<()>(|| panic!("a mistake of the compiler's")).unwrap_err();
+        assert_eq!(error.class(), "invalid");
+        assert_eq!(guarded(|| Ok(1)).unwrap(), 1);
+    }
 }

@@ -22,9 +22,11 @@ mod description;
 mod error;
 mod failure;
 mod limits;
+mod linking;
 mod loaded;
 mod store;
 mod thread;
+mod weight;
 
 use std::fmt;
 use std::io::Read;

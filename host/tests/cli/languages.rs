@@ -272,6 +272,16 @@ fn new_refuses_a_folder_that_is_in_use_and_a_name_that_is_none() {
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
 
+/// What it says to do next can be pasted.
+#[test]
+fn new_quotes_a_folder_with_blanks() {
+    let folder = Folder::new("new-blanks");
+    let at = folder.0.join("two words");
+    let output = homeostat(&["decider", "new", "mine", "--lang", "c", "--folder", at.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(&format!("  cd '{}'\n", at.display())), "{}", text(&output.stdout));
+}
+
 #[test]
 fn componentize_says_what_is_wrong_with_a_module() {
     let folder = Folder::new("componentize");

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use scaffold::{Language, ProjectError};
 use serde::Serialize;
 
+use super::super::terminal::quoted;
 use super::super::{Failure, InputError, Terminal};
 
 /// What a new decider is written in.
@@ -50,7 +51,7 @@ pub(super) fn run(name: &str, lang: Lang, folder: Option<&Path>, terminal: &Term
         ProjectError::Io { .. } => Failure::Failed(error.into()),
         ProjectError::Name(_) => Failure::from(InputError { message: error.to_string(), ..InputError::default() }),
         ProjectError::Occupied(_) => Failure::from(InputError {
-            message: "something is there already".into(),
+            message: "something is there already; --folder names another place".into(),
             file: Some(folder.display().to_string()),
             ..InputError::default()
         }),
@@ -62,10 +63,11 @@ pub(super) fn run(name: &str, lang: Lang, folder: Option<&Path>, terminal: &Term
     }
     terminal.print(&format!(
         "{folder}: {} files, a decider in {language} that decides as the built-in one does\n\n  \
-         cd {folder}\n  \
+         cd {}\n  \
          ./build.sh                                     # makes {name}.wasm; README.md says what it needs\n  \
          homeostat decider inspect {name}.wasm\n  \
          homeostat test tests --decider {name}.wasm\n",
-        files.len()
+        files.len(),
+        quoted(&folder),
     ))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use sim::{Failing, FaultKind, Outcome, Progress, Shrunk, Tally};
 
+use super::super::terminal::quoted;
 use super::super::{ExitCode, Failure, Terminal};
 use super::SimulateArgs;
 
@@ -76,15 +77,6 @@ impl Commands {
         let decider = args.decider.as_ref().map(|path| format!(" --decider {}", quoted(&path.display().to_string())));
         let test = format!("homeostat test {trace}{}", decider.unwrap_or_default());
         Commands { test, seed: format!("{common} --seed {seed}"), replay: format!("{common} --replay {trace}") }
-    }
-}
-
-/// A word of a shell command.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.into(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
