@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::id::{AttemptId, Millis};
 use crate::io::DeciderFailure;
 use crate::pause::{By, Held, HeldBy};
-use crate::state::{Decision, ManagedNode, Slot};
+use crate::state::{Decision, ManagedNode, Retry, Slot};
 
 /// The whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -305,7 +305,7 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
             _ => None,
         };
         return match (due, decision) {
-            (Some(due), _) => (instant(node), Some(due)),
+            (Some(due), _) => (instant(node.stage, &node.retry), Some(due)),
             (None, Some(decision)) => (decision.verb.label().into(), None),
             (None, None) => ("a decision".into(), None),
         };
@@ -314,11 +314,11 @@ fn waits(slot: &Slot) -> (String, Option<Millis>) {
     match hold {
         HoldKind::Steady => (String::new(), None),
         HoldKind::Observation => (observation(node), until_ms),
-        HoldKind::Person => ("a person: its facts contradict each other".into(), None),
+        HoldKind::Person => (decision.map(|decision| person(&decision.rule)).unwrap_or_default(), None),
         HoldKind::Budget => ("others of its group to be ready (rollout.max-unavailable)".into(), until_ms),
         HoldKind::Circuit => ("fewer of its group to fail (rollout.max-failing)".into(), until_ms),
         HoldKind::Result => ("a result".into(), until_ms),
-        HoldKind::Instant => (instant(node), until_ms),
+        HoldKind::Instant => (instant(node.stage, &node.retry), until_ms),
     }
 }
 
@@ -339,16 +339,41 @@ fn observation(node: &ManagedNode) -> String {
     }
 }
 
-fn instant(node: &ManagedNode) -> String {
-    if node.stage == Stage::Destroyed {
+fn instant(stage: Stage, retry: &Retry) -> String {
+    if stage == Stage::Destroyed {
         return "backoff before the next attempt".into();
     }
-    match node.retry.ambiguous.as_ref().map(|doubt| doubt.kind) {
+    match retry.ambiguous.as_ref().map(|doubt| doubt.kind) {
         Some(kind) => format!("settling a {} whose outcome is unknown", kind.label()),
-        None if node.retry.provider_wait.is_some() && node.retry.provider_wait == node.retry.next_effect_at => {
+        None if retry.provider_wait.is_some() && retry.provider_wait == retry.next_effect_at => {
             "the wait the provider asked for".into()
         }
-        None if node.retry.next_effect_at.is_some() => "backoff".into(),
+        None if retry.next_effect_at.is_some() => "backoff".into(),
+        // A policy of one's own, such as a maintenance window; the ladder lets no ready node wait for an instant.
+        None if stage.is_ready() => "an instant that its rule names".into(),
         None => "an endpoint".into(),
+    }
+}
+
+/// What a person is to look at: the ladder's rule for it, or one of another policy.
+fn person(rule: &str) -> String {
+    match rule {
+        "R17" => "a person: its facts contradict each other".into(),
+        rule => format!("a person ({rule})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_policy_waits_for_is_not_mistaken_for_the_ladders() {
+        let retry = Retry::default();
+        assert_eq!(instant(Stage::LeaseCreated, &retry), "an endpoint");
+        assert_eq!(instant(Stage::Dormant, &retry), "an instant that its rule names");
+        assert_eq!(instant(Stage::Dormant, &Retry { next_effect_at: Some(1), ..retry }), "backoff");
+        assert_eq!(person("R17"), "a person: its facts contradict each other");
+        assert_eq!(person("W1"), "a person (W1)");
     }
 }

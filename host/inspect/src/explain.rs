@@ -119,7 +119,13 @@ fn next_step(slot: &Slot, view: &NodeView, decision: Option<&Decision>) -> Strin
         }
         _ => {}
     }
-    if decision.is_some_and(|decision| decision.hold == Some(HoldKind::Person)) {
+    if let Some(decision) = decision.filter(|decision| decision.hold == Some(HoldKind::Person)) {
+        if &*decision.rule != "R17" {
+            return format!(
+                "do what its rule, {}, asks for; `homeostat decider inspect` lists the rules",
+                decision.rule
+            );
+        }
         return format!(
             "its facts contradict each other: look at `homeostat history {name}`, then `homeostat kill {name}` to replace \
              it, or `homeostat destroy {name}` to do without"
