@@ -12,6 +12,7 @@ use clap::{Args, ValueHint};
 use inspect::{DecisionLog, Feed};
 use step::text::counted;
 use store::{Secret, SqliteStore, StateDir};
+use tokio::runtime::Runtime;
 
 use super::appoint::{self, Appointed, DeciderArgs, FollowDecider};
 use super::origin::{self, Origin};
@@ -81,6 +82,7 @@ pub(super) struct Kept {
     pub screen: Screen,
     feed: Arc<Feed>,
     server: Server,
+    _threads: ApiThreads,
 }
 
 impl Kept {
@@ -152,8 +154,9 @@ impl Kept {
             // Before anybody can ask.
             refuse(&feed, &host, wanted.file, why);
         }
-        let server = serve(&dir, desk, secret, metrics, wanted.api).await?;
-        let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server };
+        let threads = ApiThreads::start()?;
+        let server = serve(&dir, desk, secret, metrics, wanted.api, &threads).await?;
+        let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server, _threads: threads };
         if let Err(error) = origin::remember(&dir, wanted.file) {
             kept.screen
                 .warn(&format!("{}: which file declares the run cannot be written down: {error}", dir.display()));
@@ -327,6 +330,33 @@ impl WatchedDecider {
     }
 }
 
+/// The interface has a thread of its own, so that a crowd that asks or watches takes none from the loop.
+struct ApiThreads(Option<Runtime>);
+
+impl ApiThreads {
+    fn start() -> Result<Self, Failure> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let threads = threads.worker_threads(1).thread_name("api").enable_all().build();
+        Ok(ApiThreads(Some(threads.context("the interface's thread")?)))
+    }
+
+    /// Starts to serve on it.
+    async fn serve(&self, desk: Desk, config: Config) -> Result<Server, Failure> {
+        let Some(threads) = &self.0 else { return Err(anyhow!("the interface's thread has ended").into()) };
+        let started = threads.spawn(async move { Server::start(Arc::new(desk), config).await }).await;
+        Ok(started.map_err(|error| anyhow!(error))?.map_err(|error| anyhow!(error))?)
+    }
+}
+
+impl Drop for ApiThreads {
+    fn drop(&mut self) {
+        // Whoever drops it may not wait.
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
 /// Opens the interface: a socket for the owner, and an address for whoever has the token or a certificate.
 async fn serve(
     dir: &Path,
@@ -334,6 +364,7 @@ async fn serve(
     secret: Secret,
     metrics: Arc<Metrics>,
     args: &ApiArgs,
+    threads: &ApiThreads,
 ) -> Result<Server, Failure> {
     let session_key = secret.token("session").into_bytes();
     let tokens = Tokens::new(move |token| secret.accepts(API_TOKEN, token), session_key);
@@ -352,7 +383,7 @@ async fn serve(
     };
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let feed = desk.feed().clone();
-    let server = Server::start(Arc::new(desk), config).await.map_err(|error| anyhow!(error))?;
+    let server = threads.serve(desk, config).await?;
     feed.listens_at(server.address().map(|address| format!("{scheme}://{address}")).into_iter().collect());
     Ok(server)
 }

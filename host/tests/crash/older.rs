@@ -104,7 +104,7 @@ fn a_lost_state_finds_its_nodes_and_makes_nothing() {
     let running = processes(&place);
     remove_state(&place.state().join("demo"));
     let mut daemon = place.daemon();
-    daemon.note(0, "5 resources of this run are there");
+    daemon.note(0, "it has never heard of 5 resources of this run that are there");
     nothing_happens(&place, &held, &running);
     // Whoever destroys them all by hand gets the fleet anew, under ids that were never used.
     stop(&mut daemon);
