@@ -27,8 +27,8 @@ pub(crate) struct Swaps {
     pub fallback: Option<Arc<dyn Decider>>,
     /// A switch that waits for the end of the pass in flight.
     due: Option<Due>,
-    /// A switch that is not yet on the disk, and so not yet told: who asked, and when the loop began with it.
-    untold: Option<(oneshot::Sender<Result<Switched, NotSwitched>>, Switched, Instant)>,
+    /// A switch that is not yet on the disk, and so not yet told.
+    untold: Option<Untold>,
     /// A candidate that is asked too.
     pub shadow: Option<ShadowFeed>,
     /// The call in flight.
@@ -43,7 +43,16 @@ struct Due {
     switch: Switch,
     /// The passes that had ended when it was asked for.
     passes: u64,
-    reply: oneshot::Sender<Result<Switched, NotSwitched>>,
+    reply: Reply,
+}
+
+type Reply = oneshot::Sender<Result<Switched, NotSwitched>>;
+
+struct Untold {
+    reply: Reply,
+    switched: Switched,
+    /// When the loop began with it.
+    began: Instant,
 }
 
 /// A decider that is to be put in force.
@@ -273,13 +282,13 @@ impl Runtime {
         self.save_deciders()?;
         let record = record(&self.swaps.document, revision, SwapStep::Switched, &digest, &text);
         self.record_swap(record)?;
-        self.swaps.untold = Some((reply, Switched { at_ms: now, until_ms, gap_us: 0 }, began));
+        self.swaps.untold = Some(Untold { reply, switched: Switched { at_ms: now, until_ms, gap_us: 0 }, began });
         Ok(Some(Input::DeciderChanged(identity)))
     }
 
     /// Tells of a switch, when a crash cannot undo it any more.
     pub fn tell_of_switch(&mut self) -> Result<(), HostError> {
-        if let Some((reply, switched, began)) = self.swaps.untold.take() {
+        if let Some(Untold { reply, switched, began }) = self.swaps.untold.take() {
             self.parts.history.sync()?;
             let gap = began.elapsed();
             self.parts.instruments.switched(gap);

@@ -41,8 +41,8 @@ fn load(place: &Place, over: &AtomicBool) {
     let mut numbers = Numbers(7);
     while !over.load(Ordering::Relaxed) {
         place.write(&text(u32::try_from(numbers.below(4)).unwrap()));
-        let loads = place.pids().into_iter().filter(|(slot, _)| slot.starts_with("load"));
-        if let Some((_, pid)) = loads.last().filter(|_| numbers.below(3) == 0) {
+        let mut loads = place.pids().into_iter().filter(|(slot, _)| slot.starts_with("load"));
+        if let Some((_, pid)) = loads.next_back().filter(|_| numbers.below(3) == 0) {
             signal(pid, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(120));

@@ -161,7 +161,10 @@ mod tests {
         ExternalKey { run: "demo".into(), slot: slot.into(), attempt: AttemptId(attempt) }
     }
 
-    fn asked(state: &Path, slot: &str, after: Option<u64>, lines: usize) -> Option<(u64, Vec<(u64, String)>, u64)> {
+    /// The attempt, its lines, and where the next ones begin.
+    type Page = (u64, Vec<(u64, String)>, u64);
+
+    fn asked(state: &Path, slot: &str, after: Option<u64>, lines: usize) -> Option<Page> {
         let found = read(state, "demo", slot, OutputQuery { after, lines }).unwrap();
         found.map(|last| (last.attempt.0, last.page.lines, last.page.next))
     }

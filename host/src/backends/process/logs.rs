@@ -59,7 +59,8 @@ impl Piece<'_> {
             }
             end = end.saturating_add(line.len() as i64);
             let is_told = query.after.is_some_and(|after| place(end) <= after);
-            if !is_told && !(number == 0 && self.begun_before) {
+            let is_cut = number == 0 && self.begun_before;
+            if !is_told && !is_cut {
                 lines.push((place(end), text(whole.unwrap_or(line))));
             }
         }
