@@ -5,6 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -20,6 +21,14 @@ use crate::wire::{Change, End, Relist, WatchQuery};
 
 /// How many changes keep their text, for the watchers that come to them a little later.
 const RENDERED: usize = 256;
+
+/// The first change after a quiet time goes out at once; those that follow it sooner than this go out together. A crowd that
+/// watches a busy fleet is then woken fifty times a second and not for each change.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// Texts up to this many bytes are put together in one piece, which has hardly more than [`PIECE_BYTES`].
+const SMALL_BYTES: usize = 8 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// How often a list is taken again that is older than what is remembered.
 const LISTS: usize = 8;
@@ -80,6 +89,8 @@ struct Stream {
     told: HashSet<String>,
     stopping: tokio::sync::watch::Receiver<bool>,
     beat: Instant,
+    /// Until then changes are put together.
+    together: Instant,
     /// Something went by before it was taken.
     missed: bool,
     ended: bool,
@@ -94,6 +105,7 @@ impl Stream {
             told: HashSet::new(),
             stopping: shared.stopping.clone(),
             beat: Instant::now() + shared.limits.heartbeat,
+            together: Instant::now(),
             missed: false,
             ended: false,
             _watcher: watcher,
@@ -181,7 +193,7 @@ impl Stream {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if let Some(bytes) = self.piece() {
                 return Some(bytes);
             }
             if self.ended {
@@ -201,12 +213,45 @@ impl Stream {
                 }
             };
             match change {
-                Ok(change) => self.tell(&change),
+                Ok(change) => {
+                    self.tell(&change);
+                    self.gather().await;
+                }
                 Err(RecvError::Lagged(_)) => self.missed = true,
                 Err(RecvError::Closed) => self.end(),
             }
             self.beat = Instant::now() + self.shared.limits.heartbeat;
         }
+    }
+
+    /// What follows a change at once goes out with it.
+    async fn gather(&mut self) {
+        sleep_until(self.together).await;
+        loop {
+            match self.changes.try_recv() {
+                Ok(change) => self.tell(&change),
+                Err(TryRecvError::Lagged(_)) => self.missed = true,
+                // The next wait sees that it is closed.
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        self.together = Instant::now() + TOGETHER;
+    }
+
+    /// The next thing that goes out. Small ones go together; what is large is shared and not copied.
+    fn piece(&mut self) -> Option<Bytes> {
+        let first = self.ready.pop_front()?;
+        let is_small = |text: &mut Bytes| text.len() <= SMALL_BYTES;
+        if first.len() > SMALL_BYTES || !self.ready.front_mut().is_some_and(is_small) {
+            return Some(first);
+        }
+        let mut piece = BytesMut::from(&first[..]);
+        while piece.len() < PIECE_BYTES
+            && let Some(text) = self.ready.pop_front_if(is_small)
+        {
+            piece.put_slice(&text);
+        }
+        Some(piece.freeze())
     }
 
     fn lagged(&mut self) {

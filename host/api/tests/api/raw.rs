@@ -119,6 +119,8 @@ pub async fn upload(socket: &Path, component: &[u8]) -> Answer {
 pub struct Chunks {
     raw: Vec<u8>,
     pub out: Vec<u8>,
+    /// How many there were.
+    pub pieces: usize,
 }
 
 impl Chunks {
@@ -132,6 +134,7 @@ impl Chunks {
             }
             self.out.extend_from_slice(&self.raw[line + 2..end - 2]);
             self.raw.drain(..end);
+            self.pieces += 1;
         }
     }
 }
@@ -156,6 +159,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Events<S> {
     pub async fn open(mut stream: S, target: &str, headers: &[(&str, &str)]) -> Events<S> {
         stream.write_all(&request("GET", target, headers, b"")).await.unwrap();
         Events { stream, chunks: Chunks::default(), begun: false, beats: 0 }
+    }
+
+    /// In how many pieces it came so far.
+    pub fn pieces(&self) -> usize {
+        self.chunks.pieces
     }
 
     /// The next event; none when the stream has ended.

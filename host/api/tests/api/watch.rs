@@ -43,6 +43,30 @@ async fn it_begins_with_the_list_and_goes_on_from_there() {
 }
 
 #[tokio::test]
+async fn changes_in_quick_succession_go_out_together() {
+    let daemon = daemon(Limits::default()).await;
+    let mut events = open(&daemon, "/v1/watch").await;
+    events.next().await.unwrap();
+    let before = events.pieces();
+    for number in 0..300 {
+        say(&daemon, format!("{number}"));
+        if number % 10 == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    for number in 0..300 {
+        assert_eq!(text(&events.next().await.unwrap()), number.to_string());
+    }
+    let pieces = events.pieces() - before;
+    assert!(pieces <= 30, "{pieces} pieces for 300 changes");
+    // One that comes alone does not wait for company.
+    sleep(Duration::from_millis(100)).await;
+    say(&daemon, "alone");
+    assert_eq!(text(&events.next().await.unwrap()), "alone");
+    assert_eq!(events.pieces() - before, pieces + 1);
+}
+
+#[tokio::test]
 async fn it_is_resumed_where_it_broke_off() {
     let daemon = daemon(Limits::default()).await;
     let mut events = open(&daemon, "/v1/watch").await;
