@@ -72,7 +72,8 @@ const feed = new Feed({
       everything = true;
     }
     showLink();
-    soon();
+    // In one step with the banner: no frame says "not live" beside a verdict that is no longer known.
+    draw();
   },
 });
 

@@ -32,8 +32,18 @@ fn a_banner_says_that_what_is_shown_is_old_and_goes_by_itself() {
     daemon.fake.say(What::Node(Box::new(waiting("web-0"))));
     page.wait("/^in \\d/.test(document.querySelector('button[data-node=\"web-0\"] .until').innerText)", "a countdown");
 
+    // Runs before the next frame: what is seen together with the banner.
+    page.eval(
+        "new MutationObserver((_, it) => {
+           window.beside = document.querySelector('#verdict-title').innerText;
+           it.disconnect();
+         }).observe(document.querySelector('#banner'), { attributes: true, attributeFilter: ['hidden'] })",
+    );
     let address = daemon.kill();
-    page.wait("!document.querySelector('#banner').hidden", "the banner");
+    page.wait("window.beside", "the banner");
+    assert_eq!(page.eval("document.querySelector('#banner').hidden"), false);
+    let beside = page.eval("window.beside").as_str().unwrap().to_owned();
+    assert!(beside.starts_with("Was "), "no frame has the banner beside a verdict that sounds current: {beside}");
     let banner = page.text("#banner-text");
     assert!(banner.contains("Not live") && banner.contains("What is shown is from"), "{banner}");
     assert!(page.text("#verdict-title").starts_with("Was "), "nobody knows whether it still is");
