@@ -134,9 +134,6 @@ impl Kept {
         };
         // At once, so that it misses nothing.
         let mut screen = Screen::new(terminal, &host);
-        for line in host.opening_about_deciders() {
-            screen.note(line);
-        }
         let about = about(&host).await?;
         let backends = [("process".to_owned(), backend.clone() as Arc<dyn Backend>)].into();
         let desk = Desk::open(Parts {
@@ -156,6 +153,7 @@ impl Kept {
         }
         let threads = ApiThreads::start()?;
         let server = serve(&dir, desk, secret, metrics, wanted.api, &threads).await?;
+        screen.open(&host);
         let mut kept = Kept { host, backend, follow, deciders, registry, screen, feed, server, _threads: threads };
         if let Err(error) = origin::remember(&dir, wanted.file) {
             kept.screen

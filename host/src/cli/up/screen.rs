@@ -30,6 +30,8 @@ pub(in crate::cli) struct Screen {
     terminal: Terminal,
     views: watch::Receiver<Arc<View>>,
     events: broadcast::Receiver<HostEvent>,
+    /// How it was when this began to listen.
+    first: Arc<View>,
     table: Option<LiveTable>,
     frames: Interval,
     lines: Lines,
@@ -76,34 +78,45 @@ struct Left<'a> {
 }
 
 impl Screen {
+    /// Misses nothing from here on; shows nothing before [`Screen::open`].
     pub fn new(terminal: &Terminal, host: &HostHandle) -> Self {
         let live = !terminal.is_json() && std::io::stdout().is_terminal();
         let mut frames = interval(FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut screen = Screen {
+        let events = host.events();
+        let views = host.watch();
+        let first = views.borrow().clone();
+        Screen {
             terminal: *terminal,
-            views: host.watch(),
-            events: host.events(),
+            views,
+            events,
+            first,
             table: live.then(|| LiveTable::new(console::Term::stdout())),
             frames,
             lines: Lines::start(std::io::stdout()),
             ending: false,
             began_converged: None,
-        };
-        if screen.table.is_none() {
-            let view = screen.views.borrow().clone();
+        }
+    }
+
+    /// Shows how it was at the start. Whoever reads it may ask at once, so the interface has to be there.
+    pub fn open(&mut self, host: &HostHandle) {
+        if self.table.is_none() {
+            let view = self.first.clone();
             for node in &view.nodes {
-                screen.change(&NodeChange::of(node, view.now_ms));
+                self.change(&NodeChange::of(node, view.now_ms));
             }
             if view.converged {
-                screen.out(&ConvergedLine { generation: view.generation });
-                screen.began_converged = Some(view.generation);
+                self.out(&ConvergedLine { generation: view.generation });
+                self.began_converged = Some(view.generation);
             }
         }
         for said in host.opening() {
-            screen.notice(said);
+            self.notice(said);
         }
-        screen
+        for line in host.opening_about_deciders() {
+            self.note(line);
+        }
     }
 
     /// Waits for the next thing to show, and shows it. May be dropped while it waits.
