@@ -1,15 +1,15 @@
 //! Who may ask, and what nobody is told.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::fixture::{Place, signal, until};
+use crate::fixture::{Place, until};
 use crate::lab::{HOMEOSTAT, ask, daemon, kill, over, said, web};
 
 const PASSWORD: &str = "hunter2-is-the-password";
@@ -172,22 +172,21 @@ fn a_hundred_watchers_one_of_them_stopped_hold_nobody_up() {
     }
 }
 
-/// Whoever waits for a line and then asks finds somebody: also after a restart, where all is known from the start.
+/// Whoever waits for a line and then asks finds somebody, also after a restart, where all is known from the start: where
+/// the interface cannot be served, nothing was said before.
 #[test]
 fn nothing_is_said_before_it_can_be_asked() {
     let place = Place::with(&web(3));
     let mut up = daemon(&place, &[]);
     up.converged(0);
     kill(&mut up);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut command = Command::new(HOMEOSTAT);
     command.env_remove("HOMEOSTAT_STATE").arg("daemon").arg(place.file()).arg("--state").arg(place.state());
-    command.args(["-o", "json"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut again = command.spawn().unwrap();
-    let mut first = String::new();
-    BufReader::new(again.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    let reached = UnixStream::connect(place.state().join("demo/api.sock"));
-    assert!(reached.is_ok(), "{reached:?} after {first}");
-    signal(i32::try_from(again.id()).unwrap(), Signal::KILL);
-    again.wait().unwrap();
+    command.args(["--listen", &taken.local_addr().unwrap().to_string(), "-o", "json"]).stdin(Stdio::null());
+    let ended = said(command);
+    assert_eq!(ended.code, 1, "{}{}", ended.out, ended.err);
+    let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["schema"] == "homeostat.error/v1"), "{}", ended.out);
     over(&place, daemon(&place, &[]));
 }
