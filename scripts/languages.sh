@@ -9,11 +9,6 @@ command -v wasm-ld >/dev/null 2>&1 || wanted+=(lld)
 command -v node >/dev/null 2>&1 || wanted+=(nodejs)
 command -v npm >/dev/null 2>&1 || wanted+=(npm)
 if [ ${#wanted[@]} = 0 ]; then exit 0; fi
-root=()
-if [ "$(id -u)" != 0 ]; then root=(sudo -n); fi
 echo "setup: apt-get install ${wanted[*]}"
-if command -v apt-get >/dev/null 2>&1 &&
-    "${root[@]}" apt-get update -qq >/dev/null 2>&1 &&
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null 2>&1
-then exit 0; fi
+if "$(dirname "$0")/apt.sh" "${wanted[@]}" >/dev/null 2>&1; then exit 0; fi
 echo "setup: ${wanted[*]} could not be installed: the tests of other languages will say how to go on without" >&2

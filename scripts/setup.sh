@@ -19,28 +19,7 @@ fail() {
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Runs a command as root: directly, or through sudo (without a question when there is nobody to answer it).
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif have sudo && [ -t 0 ]; then
-        sudo "$@"
-    elif have sudo; then
-        sudo -n "$@"
-    else
-        return 1
-    fi
-}
-
-apt_updated=no
-apt_install() {
-    have apt-get || return 1
-    if [ "$apt_updated" = no ]; then
-        as_root apt-get update -qq >/dev/null 2>&1 || return 1
-        apt_updated=yes
-    fi
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null || return 1
-}
+apt_install() { scripts/apt.sh "$@" >/dev/null; }
 
 # The Rust version that the workspace asks for, as one number: 1.95 is 1095.
 wanted_version() { sed -n 's/^rust-version *= *"\([0-9]*\)\.\([0-9]*\).*/\1 \2/p' Cargo.toml | number; }

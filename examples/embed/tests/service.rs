@@ -23,7 +23,7 @@ fn the_service_keeps_the_fleet_that_its_callers_wish_for() {
     let address = first.strip_prefix("listening on http://").unwrap().to_owned();
 
     assert!(ask(&address, "PUT /cells/5").ends_with("5 cells are wanted\n"));
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(120);
     while ask(&address, "GET /cells").matches("dormant").count() != 5 {
         assert!(Instant::now() < until, "{}", ask(&address, "GET /cells"));
         std::thread::sleep(Duration::from_millis(20));

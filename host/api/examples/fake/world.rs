@@ -164,7 +164,7 @@ impl World {
         }
         node.progress = ["none", "none", "none", "connect", "join", "converged"][step].into();
         node.waits_for = if node.ready { String::new() } else { reason.to_owned() };
-        node.until_ms = (!node.ready).then(|| now_ms() + 20_000);
+        node.until_ms = (!node.ready).then(|| now_ms() + 80_000);
         self.decided(at, rule, reason, if node_is_new(step) { "create-lease" } else { "hold" }, &before);
     }
 

@@ -87,7 +87,7 @@ async fn what_is_no_component_is_refused_before_it_is_kept() {
 /// Components are large, and their check costs something: only so many come at once, and a slow one gives its turn up.
 #[tokio::test]
 async fn slow_components_do_not_keep_others_out_for_long() {
-    let body_time = Duration::from_millis(300);
+    let body_time = Duration::from_secs(1);
     let daemon = daemon(Limits { components: 1, body_time, ..Limits::default() }).await;
     let mut slow = connect(&daemon.socket).await;
     let head = "POST /v1/deciders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/wasm\r\nContent-Length: 900000\r\n\r\n\0asm";

@@ -13,7 +13,7 @@ use crate::raw::{Answer, Events, PATIENCE, ask, connect, get, post, request, sen
 use crate::{TOKEN, daemon, listen};
 
 fn short() -> Limits {
-    let time = Duration::from_millis(300);
+    let time = Duration::from_millis(1_000);
     Limits { head_time: time, body_time: time, ..Limits::default() }
 }
 
@@ -97,7 +97,8 @@ async fn a_body_that_is_too_large_is_answered_over_tcp_too() {
 async fn whoever_has_no_token_cannot_keep_others_from_sending() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("api.sock");
-    let limits = Limits { bodies: 1, ..Limits::default() };
+    // Whoever waited for one of the slow ones would wait for longer than anybody has patience.
+    let limits = Limits { bodies: 1, body_time: 10 * PATIENCE, head_time: 10 * PATIENCE, ..Limits::default() };
     let config = Config { socket: Some(socket.clone()), listen: Some(listen()), limits, ..Config::default() };
     let server = Server::start(Fake::new(Options::default()), config).await.unwrap();
     let mut slow = Vec::new();
@@ -109,10 +110,8 @@ async fn whoever_has_no_token_cannot_keep_others_from_sending() {
         slow.push(stream);
     }
     sleep(Duration::from_millis(50)).await;
-    let begun = Instant::now();
     let plan = post(&socket, "/v1/plan", r#"{"command":{"do":"add-node","group":"web"}}"#).await;
     assert_eq!(plan.status, 200, "{}", plan.text());
-    assert!(begun.elapsed() < Duration::from_secs(15));
 }
 
 #[tokio::test]
@@ -122,7 +121,7 @@ async fn slow_heads_are_cut_off() {
         let mut stream = connect(&daemon.socket).await;
         let begun = Instant::now();
         for byte in b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x')) {
-            if stream.write_all(&[*byte]).await.is_err() || begun.elapsed() > Duration::from_secs(10) {
+            if stream.write_all(&[*byte]).await.is_err() || begun.elapsed() > PATIENCE {
                 break;
             }
             sleep(Duration::from_millis(25)).await;
@@ -145,7 +144,7 @@ async fn slow_heads_are_cut_off() {
     };
     let (one, two, three) = tokio::join!(dripping(), idle(), after_an_answer());
     for took in [one, two, three] {
-        assert!(took > Duration::from_millis(250) && took < Duration::from_secs(10), "{took:?}");
+        assert!(took > Duration::from_millis(800) && took < PATIENCE, "{took:?}");
     }
 }
 
@@ -157,14 +156,15 @@ async fn slow_bodies_are_408() {
         "POST /v1/commands HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = Answer::parse(&send(stream, b" ").await).unwrap();
-    assert!(answer.problem(408, "slow").contains("0.3 s"));
+    assert!(answer.problem(408, "slow").contains("1 s"));
     assert_eq!(answer.header("connection"), Some("close"));
     // One that breaks off.
     let mut stream = connect(&daemon.socket).await;
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     let read = send(stream, b"").await;
-    assert!(read.is_empty() || Answer::parse(&read).unwrap().status == 400, "{}", String::from_utf8_lossy(&read));
+    let refused = read.is_empty() || [400, 408].contains(&Answer::parse(&read).unwrap().status);
+    assert!(refused, "{}", String::from_utf8_lossy(&read));
 }
 
 #[tokio::test]
@@ -186,9 +186,13 @@ async fn connections_are_counted_for_each_listener() {
     // The owner still gets in.
     assert_eq!(get(&socket, "/healthz").await.status, 200);
     drop(held);
-    sleep(Duration::from_millis(50)).await;
     let bytes = request("GET", "/healthz", &[("Authorization", &format!("Bearer {TOKEN}"))], b"");
-    assert_eq!(ask(tokio::net::TcpStream::connect(address).await.unwrap(), &bytes).await.status, 200);
+    let begun = Instant::now();
+    // As soon as it has noticed that they are gone.
+    while ask(tokio::net::TcpStream::connect(address).await.unwrap(), &bytes).await.status != 200 {
+        assert!(begun.elapsed() < PATIENCE, "they are counted for ever");
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -265,7 +269,8 @@ async fn answers_are_counted_by_path() {
 
 #[tokio::test]
 async fn it_ends_in_bounded_time() {
-    let daemon = daemon(Limits::default()).await;
+    let long = 10 * PATIENCE;
+    let daemon = daemon(Limits { head_time: long, body_time: long, ..Limits::default() }).await;
     let mut events = Events::open(connect(&daemon.socket).await, "/v1/watch", &[]).await;
     assert_eq!(events.next().await.unwrap().name, "list");
     let _idle = connect(&daemon.socket).await;
@@ -279,7 +284,8 @@ async fn it_ends_in_bounded_time() {
     sleep(Duration::from_millis(50)).await;
     let begun = Instant::now();
     daemon.server.shutdown(Duration::from_secs(1)).await;
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // None of the times that callers have may be waited for: they are longer.
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     assert_eq!(events.next().await.unwrap().name, "end");
     assert_eq!(events.next().await, None);
 }

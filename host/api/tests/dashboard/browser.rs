@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const MAY_BE_MISSING: &str = "HOMEOSTAT_WITHOUT_BROWSER";
 
 /// The machine may be busy with other things.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Nothing is fetched but what the page asks for.
 const ARGUMENTS: &str = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
@@ -116,7 +116,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // It ends by itself when nobody speaks to it any more.
         self.to.take();
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + Duration::from_secs(10);
         while Instant::now() < end {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 return;
@@ -212,10 +212,13 @@ impl Page<'_> {
         self.eval(focused).as_str().unwrap_or_default().to_owned()
     }
 
-    /// The size of the window. A narrow one is a phone.
+    /// The size of the window, as the page has taken it over. A narrow one is a phone.
     pub fn size(&mut self, width: u32, height: u32) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", size);
+        self.wait(&format!("innerWidth === {width}"), "the size");
+        // What listens to the size is called with the next frame.
+        self.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))");
     }
 
     /// What the person prefers, such as `("prefers-color-scheme", "dark")`.

@@ -26,7 +26,6 @@ fn looks(page: &mut Page<'_>, name: &str) {
         for (width, height) in [(1360, 900), (390, 844), (320, 568)] {
             page.prefer(&[("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")]);
             page.size(width, height);
-            page.wait(&format!("innerWidth === {width}"), "the size");
             let name = format!("{name}-{scheme}-{width}");
             check_width(page, &name);
             check_contrast(page, &name);
@@ -35,7 +34,6 @@ fn looks(page: &mut Page<'_>, name: &str) {
     }
     page.prefer(&[("prefers-color-scheme", "light")]);
     page.size(1360, 900);
-    page.wait("innerWidth === 1360", "the size");
 }
 
 #[test]
@@ -137,7 +135,6 @@ fn what_a_decider_calls_itself_is_text() {
         daemon.fake.say(What::Decider(Box::new(decider)));
         shows(page, "#alerts", "rolled back by itself");
         page.size(320, 568);
-        page.wait("innerWidth === 320", "the size");
         check_width(page, "hostile names");
         page.eval("location.hash = '#deciders'");
         shows(page, "#drawer [data-part=kept]", "<img");

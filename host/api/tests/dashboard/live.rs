@@ -36,6 +36,7 @@ fn it_moves_without_a_reload_and_only_where_something_changed() {
     let daemon = Daemon::start(Options::default());
     browse(&daemon, |page| {
         page.wait("document.querySelectorAll('button.node').length === 11", "eleven nodes");
+        let began = std::time::Instant::now();
         page.eval(
             "window.before = document.querySelector('button[data-node=\"web-1\"]'); window.touched = 0; \
                    new MutationObserver(all => touched += all.length).observe(window.before, \
@@ -62,9 +63,10 @@ fn it_moves_without_a_reload_and_only_where_something_changed() {
         daemon.fake.say(What::Node(Box::new(node("dormant", true, None))));
         page.wait("document.querySelector('button[data-node=\"web-0\"]').dataset.state === 'ready'", "it is ready");
         assert_eq!(page.eval("window.before.isConnected"), true, "other rows stay");
-        // Those of the countdown alone.
+        // Those of the countdown alone: its text once a second, and perhaps its title.
         let texts = page.eval("window.touched").as_u64().unwrap();
-        assert!(texts < 40, "{texts} changes to a row that did not change");
+        let most = 3 * (began.elapsed().as_secs() + 2);
+        assert!(texts <= most, "{texts} changes to a row that did not change, at most {most}");
         daemon.fake.say(What::Gone { node: "web-2".into() });
         page.wait("!document.querySelector('button[data-node=\"web-2\"]')", "a node that is gone is gone");
         daemon.fake.say(What::Node(Box::new(Node {
@@ -176,17 +178,21 @@ fn a_thousand_nodes_stay_fluid() {
         assert!(shown < 60, "{shown} rows of a large group before anybody asked");
         page.eval("document.querySelector('.group-head').click()");
         page.wait("document.querySelectorAll('button.node').length >= 300", "a page of rows");
-        // Everything changes, several times, while frames are counted.
-        page.eval("window.gaps = []; (() => { let last = performance.now(); \
-                   const frame = now => { gaps.push(now - last); last = now; requestAnimationFrame(frame) }; requestAnimationFrame(frame) })()");
+        // Everything changes, several times, and frames go on being drawn. No row is made anew for that.
+        page.eval(
+            "window.frames_seen = 0; window.made = 0; \
+             (() => { const frame = () => { frames_seen += 1; requestAnimationFrame(frame) }; requestAnimationFrame(frame) })(); \
+             new MutationObserver(all => { for (const one of all) for (const node of one.addedNodes) made += node.nodeType === 1 })\
+               .observe(document.querySelector('#groups'), {subtree: true, childList: true})",
+        );
         for _ in 0..10 {
             daemon.steps(1);
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        page.wait("window.gaps.length > 30", "frames");
-        let slowest = page.eval("Math.max(...window.gaps.slice(1))").as_f64().unwrap();
-        // On a free machine it is some tens of milliseconds; here others may be busy.
-        assert!(slowest < 1_000.0, "a frame took {slowest} ms");
+        page.wait("window.frames_seen > 30", "frames");
+        let made = page.eval("window.made").as_u64().unwrap();
+        println!("{made} elements were made for ten changes of everything");
+        assert!(made < 300, "{made} elements were made for ten changes of a thousand nodes");
         let elements = page.eval("document.querySelectorAll('*').length").as_u64().unwrap();
         assert!(elements < 15_000, "{elements} elements");
         // Rows further down are a click away, and the filter finds all of them.

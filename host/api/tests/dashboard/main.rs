@@ -12,9 +12,10 @@ mod looks;
 mod modules;
 mod stale;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use api::{Config, Limits, Listen, Server, Tokens};
 use browser::{Browser, Page};
@@ -33,7 +34,7 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn start(options: Options) -> Daemon {
-        Self::at("127.0.0.1:0".parse().unwrap(), options)
+        Self::at(own_address(), options)
     }
 
     pub fn at(address: SocketAddr, options: Options) -> Daemon {
@@ -84,13 +85,32 @@ impl Drop for Daemon {
     }
 }
 
+/// A loopback address that no other test has, so that nobody gets its port while nobody listens there.
+fn own_address() -> SocketAddr {
+    static LAST: AtomicU8 = AtomicU8::new(0);
+    let [low, high, ..] = std::process::id().to_le_bytes();
+    let own = Ipv4Addr::new(127, 1 + high % 250, low, 1 + LAST.fetch_add(1, Ordering::Relaxed) % 250);
+    // Elsewhere than on Linux there is only one.
+    let there = TcpListener::bind((own, 0)).is_ok();
+    SocketAddr::from((if there { own } else { Ipv4Addr::LOCALHOST }, 0))
+}
+
 fn serve(address: SocketAddr, fake: &Arc<Fake>) -> (Option<Runtime>, Option<Server>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let tokens = Tokens::new(|shown: &str| shown == TOKEN, [7; 32]);
-    let listen = Listen { address, tokens: Some(tokens), tls: None, names: Vec::new() };
-    let config = Config { listen: Some(listen), limits: Limits::default(), ..Config::default() };
-    let server = runtime.block_on(Server::start(fake.clone(), config)).unwrap();
-    (Some(runtime), Some(server))
+    let began = Instant::now();
+    loop {
+        let tokens = Tokens::new(|shown: &str| shown == TOKEN, [7; 32]);
+        let listen = Listen { address, tokens: Some(tokens), tls: None, names: Vec::new() };
+        let config = Config { listen: Some(listen), limits: Limits::default(), ..Config::default() };
+        match runtime.block_on(Server::start(fake.clone(), config)) {
+            Ok(server) => return (Some(runtime), Some(server)),
+            // The threads of the one before let go of the port when they come to it.
+            Err(_) if address.port() != 0 && began.elapsed() < Duration::from_secs(60) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{address}: {error}"),
+        }
+    }
 }
 
 /// Goes to the page, and through the form.

@@ -9,7 +9,10 @@ use crate::{Daemon, browse, log_in};
 
 #[test]
 fn another_clock_here_is_said_and_counted_in() {
-    for (wrong_ms, words) in [(-3_600_000_i64, "1 h 00 min behind"), (7_200_000, "2 h 00 min ahead of")] {
+    // A second more or less is a matter of rounding, and some of them of a busy machine.
+    for (wrong_ms, words) in
+        [(-3_600_000_i64, "/(1 h 00 min|59 min [45][0-9] s) behind/"), (7_200_000, "/(2 h 00|1 h 59) min ahead of/")]
+    {
         let Some(mut browser) = Browser::start() else { return };
         let mut page = browser.page();
         let source = format!("(() => {{ const now = Date.now.bind(Date); Date.now = () => now() + {wrong_ms} }})()");
@@ -22,17 +25,13 @@ fn another_clock_here_is_said_and_counted_in() {
             desired: true,
             attempt: Some(1),
             stage: "joined".into(),
-            until_ms: Some(crate::fake::now_ms() + 80_000),
+            until_ms: Some(crate::fake::now_ms() + 90_000),
             ..Node::default()
         };
         daemon.fake.say(What::Node(Box::new(node)));
         let until = "document.querySelector('button[data-node=\"web-0\"] .until')?.innerText";
-        page.wait(&format!("/^in [4-8]\\d s$/.test({until})"), "the daemon's clock counts");
-        // A second more or less is a matter of rounding.
-        page.wait("/behind|ahead of/.test(document.querySelector('#foot').innerText)", "it is said");
-        let foot = page.text("#foot");
-        let near = words.replace("1 h 00 min", "59 min 59 s").replace("2 h 00", "1 h 59");
-        assert!(foot.contains(words) || foot.contains(&near), "{foot}");
+        page.wait(&format!("/^in [3-9]\\d s$/.test({until})"), "the daemon's clock counts");
+        page.wait(&format!("{words}.test(document.querySelector('#foot').innerText)"), "it is said");
         assert_eq!(page.troubles(false), Vec::<String>::new());
     }
 }

@@ -72,7 +72,7 @@ fn silence_is_a_lost_connection_and_no_daemon_at_the_beginning_is_an_error() {
     assert_eq!(error.class(), client::Class::Unreachable);
     // What cannot be read is not waited for.
     let stand = Stand::new(vec![stream("event: list\ndata: {\n\n")]);
-    let error = runtime().block_on(follow(&stand.socket(), waits).next()).unwrap_err();
+    let error = runtime().block_on(follow(&stand.socket(), WAITS).next()).unwrap_err();
     assert!(error.to_string().contains("a \"list\" event"), "{error}");
 }
 

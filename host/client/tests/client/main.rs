@@ -98,11 +98,12 @@ impl Program for Small {
     }
 }
 
+/// Nobody is given up because the machine is busy.
 pub const WAITS: Waits = Waits {
-    connect: Duration::from_secs(2),
-    answer: Duration::from_secs(2),
+    connect: Duration::from_secs(60),
+    answer: Duration::from_secs(60),
     again: Duration::from_millis(20),
-    silence: Duration::from_secs(2),
+    silence: Duration::from_secs(60),
 };
 
 /// Runs a verb. With an `input`, a person types it.

@@ -110,7 +110,7 @@ fn waiting_ends_when_it_has_come_about() {
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("not within 300ms") && ran.err.contains("\n  web-0  "), "{}", ran.err);
     let daemon = Daemon::after(0, options).moving();
-    let ran = daemon.ask(&["destroy", "web-1", "--yes", "--wait", "--timeout", "20s"]);
+    let ran = daemon.ask(&["destroy", "web-1", "--yes", "--wait", "--timeout", "120s"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(!daemon.ask(&["status", "--all"]).out.contains("\nweb-1 "));
 }

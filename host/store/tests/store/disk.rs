@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use store::{Store, StoreError};
 
@@ -31,9 +32,20 @@ impl Drop for Small {
     }
 }
 
+/// Tries for a while where something is busy: a program that another test is just starting has for a moment whatever is open here.
 fn run(words: &[&str], path: &Path) -> Result<(), String> {
-    let output = Command::new(words[0]).args(&words[1..]).arg(path).output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().into()) }
+    let began = Instant::now();
+    loop {
+        let output = Command::new(words[0]).args(&words[1..]).arg(path).output().map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => return Ok(()),
+            false if said.contains("busy") && began.elapsed() < Duration::from_secs(60) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            false => return Err(said.trim().into()),
+        }
+    }
 }
 
 #[test]

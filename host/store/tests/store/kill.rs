@@ -1,10 +1,10 @@
 //! A process that keeps things, killed with SIGKILL at any instant: what it acknowledged is there.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use journal::{Chain, Hash};
@@ -35,22 +35,30 @@ struct Said {
     key: Option<String>,
 }
 
-fn listen(child: &mut Child) -> Said {
-    let mut said = Said::default();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+impl Said {
+    fn hear(&mut self, line: &str) {
         // The test runner writes the beginning of the first line.
         let words: Vec<&str> = line.split_whitespace().skip_while(|word| !word.starts_with('@')).collect();
         match words[..] {
             ["@synced", seq, hash, "."] => {
                 let last = Hash::from_hex(hash.as_bytes()).unwrap();
-                said.acknowledged = Chain { next_seq: seq.parse().unwrap(), last };
+                self.acknowledged = Chain { next_seq: seq.parse().unwrap(), last };
             }
-            ["@command", id, ended, "."] => drop(said.commands.insert(id.into(), ended == "ended")),
-            ["@snapshot", at, "."] => said.snapshot = at.parse().unwrap(),
-            ["@key", key, "."] => said.key = Some(key.into()),
+            ["@command", id, ended, "."] => drop(self.commands.insert(id.into(), ended == "ended")),
+            ["@snapshot", at, "."] => self.snapshot = at.parse().unwrap(),
+            ["@key", key, "."] => self.key = Some(key.into()),
             _ => {}
         }
     }
+}
+
+fn output(child: &mut Child) -> Lines<BufReader<ChildStdout>> {
+    BufReader::new(child.stdout.take().unwrap()).lines()
+}
+
+fn listen(child: &mut Child) -> Said {
+    let mut said = Said::default();
+    output(child).map_while(Result::ok).for_each(|line| said.hear(&line));
     said
 }
 
@@ -115,9 +123,14 @@ fn what_was_acknowledged_outlives_a_hundred_kills_at_any_instant() {
     let (mut at, mut early) = (0, 0);
     for kill in 0..KILLS {
         let mut child = spawn(folder.path(), None);
+        let (mut said, mut lines) = (Said::default(), output(&mut child));
+        // Every second one while it writes, the others also while it starts: how long that takes is the machine's affair.
+        while kill % 2 == 1 && said.acknowledged.next_seq == 0 {
+            said.hear(&lines.next().expect("it ended by itself").unwrap());
+        }
         std::thread::sleep(Duration::from_micros(1_000 + numbers.below(60_000)));
         child.kill().unwrap();
-        let said = listen(&mut child);
+        lines.map_while(Result::ok).for_each(|line| said.hear(&line));
         assert_eq!(child.wait().unwrap().signal(), Some(9), "it ended by itself");
         early += u64::from(said.acknowledged.next_seq == 0);
         let now = check(folder.path(), &said);
@@ -125,7 +138,7 @@ fn what_was_acknowledged_outlives_a_hundred_kills_at_any_instant() {
         at = now;
     }
     println!("{KILLS} kills, {early} before the first commit; {at} records");
-    assert!(early < KILLS / 2 && at > KILLS);
+    assert!(at > KILLS);
 }
 
 #[test]

