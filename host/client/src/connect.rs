@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -22,8 +24,48 @@ const MAX_SOCKET_PATH: usize = 108;
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
+/// Bytes both ways, to a peer that may answer before it has read all and hang up: what it says is read, where otherwise only
+/// the broken pipe would be told.
+pub(crate) struct HearsOut<W>(W);
+
+impl<W: AsyncRead + Unpin> AsyncRead for HearsOut<W> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for HearsOut<W> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes).map(|wrote| match wrote {
+            // The end of what it says comes with the next reads.
+            Err(error) if has_hung_up(&error) => Ok(bytes.len()),
+            wrote => wrote,
+        })
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context).map(|flushed| flushed.or_else(forgiven))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context).map(|shut| shut.or_else(forgiven))
+    }
+}
+
+fn has_hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+fn forgiven(error: io::Error) -> io::Result<()> {
+    if has_hung_up(&error) { Ok(()) } else { Err(error) }
+}
+
 /// Connects.
-pub(crate) async fn connect(place: &Place) -> Result<Box<dyn Wire>, ClientError> {
+pub(crate) async fn connect(place: &Place) -> Result<HearsOut<Box<dyn Wire>>, ClientError> {
+    wire(place).await.map(HearsOut)
+}
+
+async fn wire(place: &Place) -> Result<Box<dyn Wire>, ClientError> {
     let refused = |error: io::Error| unreachable(place, &error);
     match place {
         Place::Socket { path, .. } => Ok(Box::new(socket(path).await.map_err(refused)?)),

@@ -1,6 +1,6 @@
 //! Where a verb writes and whom it asks: results to one side, progress and questions to the other.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use console::Style;
 use serde::Serialize;
@@ -130,13 +130,20 @@ impl Screen {
         let _ = self.err.flush();
     }
 
+    /// Reads the input to its end; at most so many bytes and one more, which says that there were more.
+    pub(crate) fn read_input(&mut self, most: u64) -> Result<Vec<u8>, ClientError> {
+        let mut bytes = Vec::new();
+        Read::take(&mut self.input, most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Asks, and reads a line.
     pub(crate) fn ask(&mut self, question: &str) -> Result<String, ClientError> {
         write!(self.err, "{} ", escape(question))?;
         self.err.flush()?;
         let mut answer = String::new();
         // What is longer is no answer to anything that is asked.
-        io::Read::take(&mut self.input, 4096).read_line(&mut answer)?;
+        Read::take(&mut self.input, 4096).read_line(&mut answer)?;
         if !answer.ends_with('\n') {
             let _ = writeln!(self.err);
         }

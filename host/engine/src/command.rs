@@ -148,6 +148,9 @@ pub struct Consequences {
     /// What else a person should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The guard that refuses it, where it was only asked about ([`Driver::foresee`](crate::driver::Driver::foresee)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<String>,
 }
 
 /// Why a command is refused, whole.

@@ -169,6 +169,21 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// It is not there yet: no failure, look again.
+    pub fn not_ready(reason: impl Into<String>) -> Self {
+        Fault::NotReady { reason: reason.into() }
+    }
+
+    /// It may or may not have happened: a time-out after the request was sent, a connection that broke off.
+    pub fn ambiguous(reason: impl Into<String>) -> Self {
+        Fault::Ambiguous { reason: reason.into() }
+    }
+
+    /// A failure that may go away, and not before the provider's wait is over, in milliseconds.
+    pub fn retry_after(reason: impl Into<String>, retry_after_ms: u64) -> Self {
+        Fault::Retryable { reason: reason.into(), retry_after_ms: Some(retry_after_ms) }
+    }
+
     /// A failure that may go away.
     pub fn retryable(reason: impl Into<String>) -> Self {
         Fault::Retryable { reason: reason.into(), retry_after_ms: None }
@@ -389,6 +404,15 @@ pub enum Notice {
     Inconsistent {
         /// The slot's name.
         node: String,
+        /// Its facts.
+        facts: String,
+    },
+    /// A policy of one's own lets a node wait for a person; which rule says so.
+    AwaitsPerson {
+        /// The slot's name.
+        node: String,
+        /// The rule, as the policy names it.
+        rule: String,
         /// Its facts.
         facts: String,
     },

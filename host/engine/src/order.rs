@@ -29,11 +29,13 @@ pub(crate) struct Order {
     shape: Option<ClusterShape>,
     /// Indices to retire.
     retires: Vec<(String, u32)>,
+    /// The guard that refuses it.
+    beyond: Option<CommandError>,
 }
 
 impl Order {
     pub(crate) fn plain(consequences: Consequences) -> Self {
-        Order { consequences, shape: None, retires: Vec::new() }
+        Order { consequences, shape: None, retires: Vec::new(), beyond: None }
     }
 }
 
@@ -47,7 +49,22 @@ impl Driver {
         self.order(command).map(|order| order.consequences)
     }
 
+    /// What a command would do, also where a guard refuses it: then [`Consequences::beyond`] says which. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Something else than a guard stands against it.
+    pub fn foresee(&self, command: &Command) -> Result<Consequences, CommandError> {
+        let Order { consequences, beyond, .. } = self.work_out(command)?;
+        Ok(Consequences { beyond: beyond.map(|guard| guard.to_string()), ..consequences })
+    }
+
     pub(crate) fn order(&self, command: &Command) -> Result<Order, CommandError> {
+        let mut order = self.work_out(command)?;
+        order.beyond.take().map_or(Ok(order), Err)
+    }
+
+    fn work_out(&self, command: &Command) -> Result<Order, CommandError> {
         match command {
             Command::Apply { shape, policy, base_generation } => {
                 self.order_apply(shape, policy.as_ref(), *base_generation)
@@ -252,9 +269,9 @@ impl Driver {
         }
         consequences.creates.extend(wanted.into_keys());
         self.in_order(&mut consequences);
-        self.within_guards(&consequences, &shape, guards)?;
+        let beyond = self.within_guards(&consequences, &shape, guards).err();
         consequences.note = self.held_note(&consequences).or_else(|| self.changed_note(&shape));
-        Ok(Order { consequences, shape: Some(shape), retires })
+        Ok(Order { consequences, shape: Some(shape), retires, beyond })
     }
 
     /// By group and index, as everywhere.
@@ -365,12 +382,11 @@ impl Driver {
         self.in_order(&mut consequences);
         let replaced = u32::try_from(consequences.replaces.len()).unwrap_or(u32::MAX);
         consequences.keeps = consequences.keeps.saturating_sub(replaced);
-        if let Some(shape) = &self.state.desired {
-            self.within_guards(&consequences, shape, self.policy.guards)?;
-        }
+        let shape = self.state.desired.as_ref();
+        let beyond = shape.and_then(|shape| self.within_guards(&consequences, shape, self.policy.guards).err());
         let already = (!idle.is_empty()).then(|| format!("already being cleaned up: {}", idle.join(", ")));
         consequences.note = already.or_else(|| self.held_note(&consequences));
-        Ok(Order::plain(consequences))
+        Ok(Order { beyond, ..Order::plain(consequences) })
     }
 
     fn kill(&mut self, name: &str) {

@@ -224,7 +224,11 @@ impl Driver {
         let paused = asked.groups.iter().any(|group| group.pauses != 0 && group.name == slot.group);
         if !reported && !paused {
             let (node, facts) = (slot.name.clone(), slot.facts_text());
-            self.notice(Notice::Inconsistent { node, facts });
+            let rule = slot.decision.as_ref().map(|decision| decision.rule.to_string()).unwrap_or_default();
+            self.notice(match rule == crate::view::CONTRADICTION {
+                true => Notice::Inconsistent { node, facts },
+                false => Notice::AwaitsPerson { node, rule, facts },
+            });
         }
     }
 

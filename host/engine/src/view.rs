@@ -355,10 +355,13 @@ fn instant(stage: Stage, retry: &Retry) -> String {
     }
 }
 
+/// The ladder's rule for facts that contradict each other.
+pub(crate) const CONTRADICTION: &str = "R17";
+
 /// What a person is to look at: the ladder's rule for it, or one of another policy.
 fn person(rule: &str) -> String {
     match rule {
-        "R17" => "a person: its facts contradict each other".into(),
+        CONTRADICTION => "a person: its facts contradict each other".into(),
         rule => format!("a person ({rule})"),
     }
 }

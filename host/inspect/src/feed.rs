@@ -10,6 +10,8 @@ use tokio::sync::broadcast;
 const REMEMBERED: usize = 8_192;
 /// Swaps that a status has at most.
 const SWAPS: usize = 12;
+/// Warnings and errors that are remembered for the history.
+const NOTICES: usize = 256;
 /// A status is not said to be of an instant longer ago than this.
 const STALE_MS: u64 = 500;
 /// Changes that a reader may fall behind before it has to list again.
@@ -34,6 +36,8 @@ struct Inner {
     decider: Option<DeciderStatus>,
     swaps: Vec<Swap>,
     refused_file: Option<RefusedFile>,
+    /// What was said that no record has: of this start, the oldest first.
+    notices: VecDeque<Arc<Change>>,
 }
 
 impl Feed {
@@ -52,6 +56,7 @@ impl Feed {
                 decider: None,
                 swaps: Vec::new(),
                 refused_file: None,
+                notices: VecDeque::new(),
             }),
             sender,
         }
@@ -152,10 +157,22 @@ impl Feed {
         inner.listens = addresses;
     }
 
+    /// Warnings and errors of this start, such as a guard's breach: the journal has what follows from them, not their words.
+    pub fn notices(&self) -> Vec<Arc<Change>> {
+        self.inner().notices.iter().cloned().collect()
+    }
+
     /// Tells something that no picture shows.
     pub fn say(&self, at_ms: u64, what: What) {
         let mut inner = self.inner();
+        let weighs = matches!(&what, What::Notice { level, .. } if level != "info");
         let change = inner.remember(&self.start, at_ms, what);
+        if weighs {
+            if inner.notices.len() == NOTICES {
+                inner.notices.pop_front();
+            }
+            inner.notices.push_back(change.clone());
+        }
         let revision = change.revision.clone();
         Arc::make_mut(&mut inner.status).revision = revision;
         let _ = self.sender.send(change);

@@ -1,8 +1,9 @@
 //! What happened, from the journal: newest records first, until there is enough.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use api::wire::{History, HistoryItem, HistoryQuery};
+use api::wire::{Change, History, HistoryItem, HistoryQuery, What};
 use decider::{Rule, Verb};
 use engine::command::Command;
 use engine::driver::Driver;
@@ -109,6 +110,27 @@ pub fn history(reader: &mut SqliteReader, roster: &Roster, query: &HistoryQuery)
     Ok(History { schema: "homeostat.history/v1".into(), node: query.node.clone(), items, more, first_kept_seq: first })
 }
 
+/// Puts warnings and errors, the oldest first, among the items of the fleet's history by their instants: no record has their
+/// words. Each has the number of the record before it, so that `before` goes on as it would without them.
+pub fn with_notices(mut history: History, query: &HistoryQuery, notices: &[Arc<Change>]) -> History {
+    let [Some(first), Some(last)] = [history.items.first(), history.items.last()] else { return history };
+    let (from, newest) = (first.at_ms, last.at_ms);
+    let within = |at_ms: u64| at_ms >= from && (query.before.is_none() || at_ms <= newest);
+    for notice in notices.iter().filter(|notice| within(notice.at_ms)) {
+        let What::Notice { level, text } = &notice.what else { continue };
+        let at = history.items.partition_point(|item| item.at_ms <= notice.at_ms);
+        let seq = at.checked_sub(1).and_then(|before| history.items.get(before)).map_or(0, |item| item.seq);
+        let (kind, text) = (level.clone(), text.clone());
+        history.items.insert(at, HistoryItem { seq, at_ms: notice.at_ms, kind, text, ..HistoryItem::default() });
+    }
+    // No more than was asked for; the records that go are those of the next page.
+    let surplus = history.items.len().saturating_sub(query.limit.unwrap_or(USUAL).clamp(1, MOST));
+    let cut = history.items.get(surplus).map_or(0, |kept| history.items.partition_point(|item| item.seq < kept.seq));
+    history.more |= cut > 0;
+    history.items.drain(..cut);
+    history
+}
+
 /// What a record says, to whom it matters.
 fn collect(
     line: &Line,
@@ -202,5 +224,46 @@ fn collect(
         }
         Entry::Swap(swap) => add("swap", None, None, step::swapped(swap)),
         Entry::Pass { .. } | Entry::Reserved { .. } | Entry::Order { .. } | Entry::End => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(at: &[(u64, u64)]) -> History {
+        let item = |(seq, at_ms): &(u64, u64)| HistoryItem { seq: *seq, at_ms: *at_ms, ..HistoryItem::default() };
+        History { items: at.iter().map(item).collect(), ..History::default() }
+    }
+
+    fn warning(at_ms: u64) -> Arc<Change> {
+        let what = What::Notice { level: "warning".into(), text: format!("at {at_ms}") };
+        Arc::new(Change { schema: String::new(), revision: String::new(), at_ms, what })
+    }
+
+    fn merged(at: &[(u64, u64)], query: &HistoryQuery, notices: &[u64]) -> Vec<(u64, u64, String)> {
+        let notices: Vec<_> = notices.iter().map(|at| warning(*at)).collect();
+        let found = with_notices(history(at), query, &notices);
+        found.items.into_iter().map(|item| (item.seq, item.at_ms, item.kind)).collect()
+    }
+
+    #[test]
+    fn warnings_stand_where_they_were_given() {
+        let kinds = |of: Vec<(u64, u64, String)>| of.into_iter().map(|one| (one.0, one.1)).collect::<Vec<_>>();
+        let all = HistoryQuery::default();
+        let found = merged(&[(7, 100), (8, 200), (9, 200), (10, 300)], &all, &[50, 200, 400]);
+        assert_eq!(found[3], (9, 200, "warning".into()));
+        assert_eq!(
+            kinds(found),
+            [(7, 100), (8, 200), (9, 200), (9, 200), (10, 300), (10, 400)],
+            "50 is of another page"
+        );
+        // An older page has no more than what is of its time.
+        let older = HistoryQuery { before: Some(9), ..HistoryQuery::default() };
+        assert_eq!(kinds(merged(&[(7, 100), (8, 200)], &older, &[150, 400])), [(7, 100), (7, 150), (8, 200)]);
+        // No more than was asked for, and what goes is found by `before` again.
+        let two = HistoryQuery { limit: Some(2), ..HistoryQuery::default() };
+        assert_eq!(kinds(merged(&[(7, 100), (8, 200)], &two, &[300])), [(8, 200), (8, 300)]);
+        assert!(merged(&[], &all, &[1]).is_empty());
     }
 }

@@ -13,6 +13,6 @@ pub use decisions::{Candidate, DecisionLog};
 pub use differences::differences;
 pub use explain::explain;
 pub use feed::Feed;
-pub use history::{Roster, history};
+pub use history::{Roster, history, with_notices};
 pub use node::node;
 pub use status::{About, status};

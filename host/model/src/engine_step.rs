@@ -247,6 +247,9 @@ impl Run<'_> {
                     Output::Notice(Notice::Inconsistent { node, facts }) => {
                         self.broken("L4", format!("the facts of {node} contradict each other: {facts}"));
                     }
+                    Output::Notice(Notice::AwaitsPerson { node, rule, facts }) => {
+                        self.broken("L4", format!("{node} waits for a person by {rule}: {facts}"));
+                    }
                     Output::Notice(_) => {}
                 }
             }

@@ -121,6 +121,7 @@ fn notice_text(notice: &Notice) -> String {
         }
         Notice::DeciderRecovered => "the decider decides again".into(),
         Notice::Inconsistent { node, facts } => format!("{node} is inconsistent: {facts}"),
+        Notice::AwaitsPerson { node, rule, facts } => format!("{node} waits for a person by {rule}: {facts}"),
         Notice::Orphan { provider, lease, key } => format!("orphan {lease} at {provider} ({key})"),
         Notice::OrphanGone { provider, lease } => format!("orphan {lease} at {provider} is gone"),
         Notice::Reaping { provider, lease, key } => format!("reaping {lease} at {provider} ({key})"),

@@ -12,7 +12,7 @@ mod shapes;
 #[path = "orders/start.rs"]
 mod start;
 
-use decider::Stage;
+use decider::{HoldKind, Stage};
 use engine::command::{Command, CommandError, Consequences};
 use engine::driver::{Driver, DriverError};
 use engine::io::{Input, Notice, Output};

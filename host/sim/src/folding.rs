@@ -132,6 +132,9 @@ impl Sim<'_> {
                     format!("the facts of {node} contradict each other and nothing will end that: {facts}"),
                 );
             }
+            Output::Notice(Notice::AwaitsPerson { node, rule, facts }) => {
+                self.broken("L4", format!("{node} waits for a person by {rule}, and nothing will end that: {facts}"));
+            }
             Output::Notice(notice) => {
                 let tracing = self.trace.is_some();
                 if tracing {

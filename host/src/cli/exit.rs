@@ -1,5 +1,6 @@
 //! How the program ends.
 
+use std::ffi::OsString;
 use std::fmt;
 
 use client::{Class, ClientError};
@@ -36,7 +37,7 @@ Exit codes:
   2  the command line or an input file is wrong; nothing was started or changed
   3  not in time, or not finished within a limit
   4  the daemon could not be reached, did not let us in, or did not answer
-  5  a guard refused the command
+  5  a guard refused the command, or a decider was judged and refused
   6  a replay decided something else than what was recorded, or `diff` found a difference
   130  ^C ended a simulation, a check, a test or a wait before it was done";
 
@@ -44,6 +45,33 @@ impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
         std::process::ExitCode::from(code as u8)
     }
+}
+
+/// Whether a command line that is wrong asks for JSON nonetheless: whoever reads that cannot read anything else.
+pub(super) fn asks_for_json(args: &[OsString]) -> bool {
+    let mut args = args.iter().skip(1).map(|arg| arg.to_string_lossy()).take_while(|arg| arg != "--");
+    while let Some(arg) = args.next() {
+        let value = match &*arg {
+            "-o" | "--output" => args.next().unwrap_or_default(),
+            arg => match arg.strip_prefix("--output=").or_else(|| arg.strip_prefix("-o=")).or(arg.strip_prefix("-o")) {
+                Some(value) => value.to_owned().into(),
+                None => continue,
+            },
+        };
+        return value == "json";
+    }
+    false
+}
+
+/// What is wrong with the command line, in a line.
+pub(super) fn usage(error: &clap::Error) -> Box<InputError> {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information")).collect();
+    let message = said.join(" ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+    Box::new(InputError { message, ..InputError::default() })
 }
 
 /// Why a verb did not work.

@@ -95,10 +95,15 @@ pub enum Verb {
 
 /// Runs the program: parses the command line, does what it says, writes what went wrong.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = groups::grouped(Cli::command()).try_get_matches_from(args);
+    let args: Vec<OsString> = args.into_iter().collect();
+    let parsed = groups::grouped(Cli::command()).try_get_matches_from(&args);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() && exit::asks_for_json(&args) {
+                Terminal::new(Format::Json, Color::Never).print_failure(&Failure::Input(exit::usage(&error)));
+                return ExitCode::Usage;
+            }
             // Help and version come this way too; a reader that has gone is nothing to complain about.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::Usage } else { ExitCode::Ok };

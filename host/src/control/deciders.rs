@@ -71,6 +71,7 @@ impl Desk {
         let in_force = document.in_force.iter().filter(|term| term.digest == digest);
         Ok(DeciderDetail {
             schema: "homeostat.decider-detail/v1".into(),
+            now_ms: 0,
             entry,
             imports: seen.imports,
             exports: seen.exports,
@@ -146,7 +147,7 @@ impl Desk {
 
     pub(super) async fn list_swaps(&self, limit: usize) -> Result<Swaps, Refusal> {
         let (document, reports) = self.document().await?;
-        Ok(Swaps { schema: "homeostat.swaps/v1".into(), swaps: swaps(&document, &reports, limit) })
+        Ok(Swaps { schema: "homeostat.swaps/v1".into(), now_ms: 0, swaps: swaps(&document, &reports, limit) })
     }
 
     pub(super) async fn one_swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
@@ -275,7 +276,7 @@ fn listed(document: &Document, swaps: &[Arc<SwapReport>]) -> api::wire::Deciders
     };
     let mut deciders: Vec<DeciderEntry> = document.entries.iter().rev().map(one).collect();
     deciders.sort_by_key(|entry| (!entry.active, !entry.previous));
-    api::wire::Deciders { schema: "homeostat.deciders/v1".into(), revision: document.revision, deciders }
+    api::wire::Deciders { schema: "homeostat.deciders/v1".into(), now_ms: 0, revision: document.revision, deciders }
 }
 
 /// The decider in force.

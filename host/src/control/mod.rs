@@ -173,7 +173,12 @@ impl Control for Desk {
         if let Some(node) = query.node.as_deref().filter(|node| !roster.knows(node)) {
             return Err(no_node(node));
         }
-        self.read(move |reader| inspect::history(reader, &roster, &query)).await
+        let asked = query.clone();
+        let found = self.read(move |reader| inspect::history(reader, &roster, &asked)).await?;
+        Ok(match query.node {
+            Some(_) => found,
+            None => inspect::with_notices(found, &query, &self.feed.notices()),
+        })
     }
 
     async fn logs(&self, query: LogsQuery) -> Result<Logs, Refusal> {
@@ -223,9 +228,10 @@ impl Control for Desk {
         };
         let foreseen = self.host.foresee(command).await.map_err(|error| refused(&error))?;
         let (base_generation, outcome) = foreseen;
-        let consequences = outcome.map_err(|why| convert::refusal(&why))?;
-        let consequences = convert::consequences(&consequences, base_generation);
-        Ok(Plan { schema: "homeostat.consequences/v1".into(), base_generation, consequences, differences })
+        let mut foreseen = outcome.map_err(|why| convert::refusal(&why))?;
+        let beyond = foreseen.beyond.take();
+        let consequences = convert::consequences(&foreseen, base_generation);
+        Ok(Plan { schema: "homeostat.consequences/v1".into(), base_generation, consequences, differences, beyond })
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {
@@ -270,11 +276,11 @@ impl Control for Desk {
     }
 
     async fn deciders(&self) -> Result<Deciders, Refusal> {
-        self.list_deciders().await
+        Ok(Deciders { now_ms: self.host.now_ms(), ..self.list_deciders().await? })
     }
 
     async fn decider(&self, name: DeciderName) -> Result<DeciderDetail, Refusal> {
-        self.one_decider(&name).await
+        Ok(DeciderDetail { now_ms: self.host.now_ms(), ..self.one_decider(&name).await? })
     }
 
     async fn decider_command(&self, request: DeciderRequest) -> Result<DeciderResult, Refusal> {
@@ -285,11 +291,11 @@ impl Control for Desk {
     }
 
     async fn swaps(&self, limit: usize) -> Result<Swaps, Refusal> {
-        self.list_swaps(limit).await
+        Ok(Swaps { now_ms: self.host.now_ms(), ..self.list_swaps(limit).await? })
     }
 
     async fn swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
-        self.one_swap(id).await
+        Ok(SwapDetail { now_ms: self.host.now_ms(), ..self.one_swap(id).await? })
     }
 }
 

@@ -63,6 +63,7 @@ pub(super) fn detail(report: &SwapReport) -> SwapDetail {
     let found = report.stages.iter().filter_map(|stage| Some((stage, stage.compared.as_ref()?)));
     SwapDetail {
         schema: "homeostat.swap/v1".into(),
+        now_ms: 0,
         swap: swap(report),
         terms: convert::swap_terms(&report.terms),
         reports: found.map(|(stage, compared)| self::report(stage.stage, compared, &report.terms.accept)).collect(),

@@ -137,7 +137,8 @@ impl HostHandle {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// What a command would do now, and the generation in force. Nothing changes.
+    /// What a command would do now, and the generation in force. Nothing changes. Where a guard refuses it,
+    /// [`Consequences::beyond`] says which.
     ///
     /// # Errors
     ///

@@ -97,7 +97,7 @@ impl Runtime {
         let _entered = span.enter();
         let body = digest(&order.command)?;
         let at_ms = self.now_ms();
-        let (base_generation, outcome) = self.foresee(&order.command, order.expect_generation);
+        let (base_generation, outcome) = self.outcome(&order);
         let kept = Kept { at_ms, base_generation, outcome };
         let words = serde_json::to_vec(&kept).map_err(|error| HostError::Order(error.to_string()))?;
         let store = self.parts.history.store();
@@ -127,20 +127,33 @@ impl Runtime {
         Ok(CommandReport { at_ms, base_generation, replayed: false, outcome })
     }
 
-    /// The generation in force, and what a command would do now.
-    pub fn foresee(&self, command: &Command, expected: Option<u64>) -> (u64, Result<Consequences, Refused>) {
+    /// The generation in force, and what a command would do now, also where a guard refuses it.
+    pub fn foresee(&self, command: &Command) -> (u64, Result<Consequences, Refused>) {
+        let foreseen = self.fits(command, None);
+        let driver = &self.parts.driver;
+        let foreseen = foreseen.and_then(|()| driver.foresee(command).map_err(|error| Refused::from(&error)));
+        (self.generation(), foreseen)
+    }
+
+    /// The generation in force, and what a command does now.
+    fn outcome(&self, order: &Order) -> (u64, Result<Consequences, Refused>) {
+        let outcome = self.fits(&order.command, order.expect_generation);
+        let driver = &self.parts.driver;
+        let outcome = outcome.and_then(|()| driver.consequences(&order.command).map_err(|error| Refused::from(&error)));
+        (self.generation(), outcome)
+    }
+
+    /// Whether it is for what is in force, and names what backends can make.
+    fn fits(&self, command: &Command, expected: Option<u64>) -> Result<(), Refused> {
         let generation = self.generation();
         if let Some(expected) = expected.filter(|expected| *expected != generation) {
             let text = format!("generation {generation} is in force, not {expected}: look again before you change it");
-            return (generation, Err(Refused { why: Why::Conflict, text }));
+            return Err(Refused { why: Why::Conflict, text });
         }
-        if let Command::Apply { shape, .. } = command
-            && let Err(error) = self.check_shape(shape)
-        {
-            return (generation, Err(Refused { why: Why::Invalid, text: error.to_string() }));
+        if let Command::Apply { shape, .. } = command {
+            self.check_shape(shape).map_err(|error| Refused { why: Why::Invalid, text: error.to_string() })?;
         }
-        let driver = &self.parts.driver;
-        (generation, driver.consequences(command).map_err(|error| Refused::from(&error)))
+        Ok(())
     }
 
     /// The driver as it is, and where the journal stands.

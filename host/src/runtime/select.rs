@@ -161,7 +161,7 @@ impl Runtime {
                 }
             }
             // Whoever asked may be gone.
-            Some(Ask::Foresee(command, reply)) => drop(reply.send(self.foresee(&command, None))),
+            Some(Ask::Foresee(command, reply)) => drop(reply.send(self.foresee(&command))),
             Some(Ask::Export(reply)) => drop(reply.send(self.export())),
             Some(Ask::Look(look)) => look(&self.parts.driver),
             Some(Ask::Shape(shape, reply)) => {

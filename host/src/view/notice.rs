@@ -19,6 +19,13 @@ pub fn notice(notice: &Notice) -> (&'static str, String) {
         Notice::Inconsistent { node, facts } => {
             ("error", format!("{node} waits for a person, its facts contradict each other: {facts}"))
         }
+        Notice::AwaitsPerson { node, rule, facts } => {
+            let text = format!(
+                "{node} waits for a person, as the rule {rule} of the decider says; `homeostat explain {node}` has it \
+                 in words: {facts}"
+            );
+            ("warning", text)
+        }
         Notice::Orphan { provider, lease, key } => {
             let text = format!(
                 "orphan: {provider} holds {lease}, labelled {key}, which was never authorised; it is left alone until \

@@ -163,6 +163,7 @@ fn said(notice: &Notice) -> String {
         }
         Notice::DeciderRecovered => "the decider decides again".into(),
         Notice::Inconsistent { node, facts } => format!("the facts of {node} contradict each other: {facts}"),
+        Notice::AwaitsPerson { node, rule, facts } => format!("{node} waits for a person ({rule}): {facts}"),
         Notice::Orphan { provider, lease, key } => {
             format!("{provider} {lease} bears {key}, and no such attempt was ever authorised")
         }

@@ -162,6 +162,14 @@ fn usage_errors_are_2_and_help_is_0() {
     for args in [&["--help"][..], &["-h"], &["--version"], &["up", "--help"], &["decider", "run", "-h"]] {
         assert_eq!(homeostat(args).status.code(), Some(0), "{args:?}");
     }
+    // Whoever asked for JSON gets it also where the rest of the line is wrong.
+    for args in [&["-o", "json", "scale", "web"][..], &["kill", "-ojson"], &["fly", "--output=json"]] {
+        let output = homeostat(args);
+        let error: Value = serde_json::from_slice(&output.stderr).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        assert_eq!((output.status.code(), &error["schema"]), (Some(2), &"homeostat.error/v1".into()), "{args:?}");
+        let words = error["error"].as_str().unwrap();
+        assert!(!words.is_empty() && !words.contains("Usage") && !words.starts_with("error"), "{words}");
+    }
     let help = text(&homeostat(&["--help"]).stdout);
     assert!(help.contains("3  not in time") && !help.contains("demo-server"), "{help}");
 }

@@ -71,7 +71,7 @@ impl Registry {
     pub fn list(&self) -> Deciders {
         let mut deciders = self.deciders.clone();
         deciders.sort_by_key(|entry| (!entry.active, !entry.previous, u64::MAX - entry.loaded_ms));
-        Deciders { schema: "homeostat.deciders/v1".into(), revision: self.revision, deciders }
+        Deciders { schema: "homeostat.deciders/v1".into(), now_ms: now_ms(), revision: self.revision, deciders }
     }
 
     pub fn one(&self, name: &DeciderName) -> Result<DeciderDetail, Refusal> {
@@ -79,6 +79,7 @@ impl Registry {
         let rule = |id: &str, sentence: &str| DeciderRule { id: id.to_owned(), sentence: sentence.to_owned() };
         Ok(DeciderDetail {
             schema: "homeostat.decider-detail/v1".into(),
+            now_ms: now_ms(),
             in_force: self.terms.get(&entry.decider.digest).cloned().unwrap_or_default(),
             entry,
             imports: vec!["homeostat:decider/types@1.0.0".into()],
@@ -92,12 +93,13 @@ impl Registry {
 
     pub fn swaps(&self, limit: usize) -> Swaps {
         let swaps = self.swaps.iter().rev().take(limit).map(|swap| swap.swap.clone()).collect();
-        Swaps { schema: "homeostat.swaps/v1".into(), swaps }
+        Swaps { schema: "homeostat.swaps/v1".into(), now_ms: now_ms(), swaps }
     }
 
     pub fn swap(&self, id: &str) -> Result<SwapDetail, Refusal> {
         let found = self.swaps.iter().find(|swap| swap.swap.id == id);
-        found.cloned().ok_or_else(|| Refusal::NotFound(format!("there is no swap {id:?}")))
+        let found = found.cloned().ok_or_else(|| Refusal::NotFound(format!("there is no swap {id:?}")))?;
+        Ok(SwapDetail { now_ms: now_ms(), ..found })
     }
 
     pub fn command(&mut self, request: DeciderRequest) -> Result<DeciderResult, Refusal> {

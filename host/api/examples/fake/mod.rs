@@ -127,7 +127,13 @@ impl Control for Fake {
             _ => Vec::new(),
         };
         let base_generation = world.status.generation;
-        Ok(Plan { schema: "homeostat.consequences/v1".into(), base_generation, consequences, differences })
+        Ok(Plan {
+            schema: "homeostat.consequences/v1".into(),
+            base_generation,
+            consequences,
+            differences,
+            beyond: None,
+        })
     }
 
     async fn command(&self, request: CommandRequest) -> Result<CommandResult, Refusal> {

@@ -41,6 +41,22 @@ struct Ended {
     failed: bool,
 }
 
+/// The kinds of what people should know.
+const NOTICES: [&str; 12] = [
+    "decider-failed",
+    "decider-recovered",
+    "inconsistent",
+    "awaits-person",
+    "orphan",
+    "orphan-gone",
+    "reaping",
+    "state-is-older",
+    "missing",
+    "paused",
+    "resumed",
+    "guard-tripped",
+];
+
 pub(super) struct Flow {
     /// When the pass was put out that is running.
     pass: Option<Instant>,
@@ -138,6 +154,8 @@ impl Flow {
             &["class"],
         )?;
         let notices = c.counters("homeostat_notices_total", "What people should know, by kind.", &["kind"])?;
+        // From the beginning on: a series that begins with its first one has not increased, and no alarm would see it.
+        NOTICES.iter().for_each(|kind| drop(notices.with_label_values(&[kind])));
         Ok(Flow {
             pass: None,
             ended: None,
@@ -283,6 +301,7 @@ impl Flow {
             }
             Notice::DeciderRecovered => "decider-recovered",
             Notice::Inconsistent { .. } => "inconsistent",
+            Notice::AwaitsPerson { .. } => "awaits-person",
             Notice::Orphan { .. } => "orphan",
             Notice::OrphanGone { .. } => "orphan-gone",
             Notice::Reaping { .. } => "reaping",

@@ -113,6 +113,9 @@ pub struct Plan {
     /// For `apply`: the fields that differ from what is in force.
     #[serde(default)]
     pub differences: Vec<Difference>,
+    /// The guard that would refuse the command, in words; none where it would be carried out.
+    #[serde(default)]
+    pub beyond: Option<String>,
 }
 
 /// A field of the shape or the settings that would change. Values of the environment and contents of files are not shown.

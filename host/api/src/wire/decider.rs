@@ -85,6 +85,9 @@ pub struct RolledBack {
 pub struct Deciders {
     /// `homeostat.deciders/v1`.
     pub schema: String,
+    /// When this was answered, by the daemon's clock.
+    #[serde(default)]
+    pub now_ms: u64,
     /// Counts the wishes for another decider; only rises. To be repeated as `expect_revision`.
     pub revision: u64,
     /// The one in force first, the one before it next, then the latest loaded.
@@ -133,6 +136,9 @@ pub struct Quarantine {
 pub struct DeciderDetail {
     /// `homeostat.decider-detail/v1`.
     pub schema: String,
+    /// When this was answered, by the daemon's clock.
+    #[serde(default)]
+    pub now_ms: u64,
     /// What the list says of it.
     #[serde(flatten)]
     pub entry: DeciderEntry,

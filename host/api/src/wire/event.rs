@@ -113,7 +113,8 @@ pub struct HistoryItem {
     pub node: Option<String>,
     /// The attempt.
     pub attempt: Option<u64>,
-    /// What: `decision`, `dispatch`, `result`, `observation`, `command`, `shape`, `listing`, `restart`, `settings` or `decider`.
+    /// What: `decision`, `dispatch`, `result`, `observation`, `command`, `shape`, `listing`, `restart`, `settings`, `swap` or `decider`;
+    /// `warning` or `error` for what was said of the fleet as a whole since the daemon started.
     pub kind: String,
     /// In words.
     pub text: String,

@@ -34,6 +34,9 @@ impl Default for SwapTerms {
 pub struct Swaps {
     /// `homeostat.swaps/v1`.
     pub schema: String,
+    /// When this was answered, by the daemon's clock.
+    #[serde(default)]
+    pub now_ms: u64,
     /// Newest first.
     pub swaps: Vec<Swap>,
 }
@@ -212,6 +215,9 @@ pub struct Tally {
 pub struct SwapDetail {
     /// `homeostat.swap/v1`.
     pub schema: String,
+    /// When this was answered, by the daemon's clock.
+    #[serde(default)]
+    pub now_ms: u64,
     /// What the list says of it.
     #[serde(flatten)]
     pub swap: Swap,

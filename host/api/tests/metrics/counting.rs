@@ -273,3 +273,17 @@ fn scrapes_and_counting_at_once() {
     let text = read(&metrics);
     assert_eq!(text.get("homeostat_http_requests_total", &[("path", "/metrics"), ("code", "200")]), Some(5_000.0));
 }
+
+#[test]
+fn every_kind_of_notice_is_counted_from_none() {
+    // A series that appears with 1 has not increased: the alarm for it would be silent.
+    let metrics = crate::metrics();
+    let before = read(&metrics);
+    let zeros = before.of("homeostat_notices_total");
+    assert!(zeros.iter().all(|sample| sample.value == 0.0), "{zeros:?}");
+    some_of_everything(&metrics);
+    let after = read(&metrics);
+    assert_eq!(after.of("homeostat_notices_total").len(), zeros.len(), "every kind was there before it happened");
+    assert_eq!(before.get("homeostat_notices_total", &[("kind", "inconsistent")]), Some(0.0));
+    assert_eq!(before.get("homeostat_notices_total", &[("kind", "awaits-person")]), Some(0.0));
+}

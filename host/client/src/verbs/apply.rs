@@ -3,7 +3,7 @@
 use api::wire::{Command, Difference, Plan, Status};
 use serde::Serialize;
 
-use super::order::{ask_plan, carry_out, show_plan};
+use super::order::{ask_plan, carry_out, show_plan, within_guards};
 use super::wait::Goal;
 use super::{ApplyArgs, Declared, look};
 use crate::confirm::{Sure, confirm};
@@ -25,6 +25,8 @@ struct Diff<'a> {
     replaces: &'a [String],
     keeps: u32,
     differences: &'a [Difference],
+    /// The guard that would refuse it.
+    beyond: Option<&'a str>,
 }
 
 /// The command that gives the fleet the shape of the file, for the generation in force, and its plan.
@@ -78,11 +80,15 @@ pub(super) async fn diff(declared: &Declared, session: &Session, screen: &mut Sc
             replaces: &of.replaces,
             keeps: of.keeps,
             differences: &plan.differences,
+            beyond: plan.beyond.as_deref(),
         })?;
     } else if differs {
         let pen = look::pen(screen, 0);
         let fields = words::differences(&plan.differences, &pen);
         screen.print(&format!("{}{fields}", words::plan(&plan.consequences, plan.base_generation, &pen)))?;
+        if let Some(guard) = &plan.beyond {
+            screen.note(&format!("`apply` would be refused: {guard}"));
+        }
     } else {
         screen.print(&format!("no difference: generation {} is what the file says", plan.base_generation))?;
     }
@@ -102,6 +108,10 @@ pub(super) async fn apply(
     let of = &plan.consequences;
     let base = plan.base_generation;
     show_plan(&plan, screen);
+    // A command with an id may have been carried out before: then the daemon knows it, else it refuses it again.
+    if args.order.id.is_none() {
+        within_guards(&plan)?;
+    }
     let lost = of.destroys.len() + of.replaces.len();
     let question = match lost {
         0 => format!("Apply this to generation {base}?"),

@@ -318,7 +318,7 @@ pub enum SnapshotVerb {
 /// Arguments of `snapshot export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// Where to; it must not be there yet [default: standard output]
+    /// Where to; it must not be there yet [default, and `-`: standard output]
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// Which daemon.
@@ -329,7 +329,7 @@ pub struct ExportArgs {
 /// Arguments of `snapshot import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// What `snapshot export` wrote
+    /// What `snapshot export` wrote; `-` is standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// The state directory, in which the run gets a folder [default: $XDG_STATE_HOME/homeostat]

@@ -343,7 +343,7 @@ async fn list(session: &Session, screen: &mut Screen) -> Result<Ending, ClientEr
     let list: Deciders = session.get("/v1/deciders").await?;
     match screen.is_json {
         true => screen.json(&list)?,
-        false => screen.print(&words::deciders(&list, &pen(screen, now_ms())))?,
+        false => screen.print(&words::deciders(&list, &pen(screen, list.now_ms)))?,
     }
     Ok(Ending::Done)
 }
@@ -356,7 +356,7 @@ async fn show(name: &DeciderName, session: &Session, screen: &mut Screen) -> Res
     let detail = detail(name, session).await?;
     match screen.is_json {
         true => screen.json(&detail)?,
-        false => screen.print(&words::decider(&detail, &pen(screen, now_ms())))?,
+        false => screen.print(&words::decider(&detail, &pen(screen, detail.now_ms)))?,
     }
     Ok(Ending::Done)
 }
@@ -369,7 +369,7 @@ async fn swaps(args: &SwapsArgs, session: &Session, screen: &mut Screen) -> Resu
     match screen.is_json {
         true => screen.json(&list)?,
         false if list.swaps.is_empty() => screen.print("no swaps")?,
-        false => screen.print(&words::swaps(&list.swaps, &pen(screen, now_ms())))?,
+        false => screen.print(&words::swaps(&list.swaps, &pen(screen, list.now_ms)))?,
     }
     Ok(Ending::Done)
 }
@@ -382,7 +382,7 @@ async fn one(id: &str, session: &Session, screen: &mut Screen) -> Result<Ending,
     let detail = found(id, session).await?;
     match screen.is_json {
         true => screen.json(&detail)?,
-        false => screen.print(&words::swap(&detail, &pen(screen, now_ms())))?,
+        false => screen.print(&words::swap(&detail, &pen(screen, detail.now_ms)))?,
     }
     Ok(Ending::Done)
 }
@@ -397,10 +397,4 @@ async fn report(session: &Session, screen: &mut Screen) -> Result<Ending, Client
             "nothing ran in shadow: `homeostat decider shadow start FILE` lets something".into(),
         )),
     }
-}
-
-/// Now, for answers that do not say when they were made.
-pub(super) fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, millis)
 }

@@ -1,14 +1,15 @@
 //! Verbs about the state and the way to the daemon: export, import, reset, token, dashboard.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use api::wire::{self, CarriedDeciders, Export, Status};
 use serde::Serialize;
 use step::text::counted;
 use store::Secret;
 
-use super::{ExportArgs, ImportArgs, Program, ResetArgs};
+use super::{ExportArgs, ImportArgs, Known, Program, ResetArgs};
 use crate::confirm::{Sure, confirm};
 use crate::error::ClientError;
 use crate::place::{DaemonArgs, Place, TOKEN_LABEL};
@@ -17,10 +18,55 @@ use crate::session::{Session, Waits};
 
 /// A snapshot is not larger.
 const MAX_EXPORT: u64 = 1 << 30;
+/// The name of standard output, and input.
+const STANDARD: &str = "-";
+
+/// What `snapshot export` wrote, or `snapshot import` made.
+#[derive(Serialize)]
+struct Carried<'a> {
+    schema: &'static str,
+    run: &'a str,
+    /// The file, or the folder of the run.
+    path: String,
+    /// The first record that is not in it: where a daemon goes on.
+    next_seq: u64,
+    /// The decider in force.
+    decider: Option<&'a str>,
+    /// Deciders whose component is not in it.
+    left_out: Vec<&'a str>,
+}
+
+impl<'a> Carried<'a> {
+    fn of(schema: &'static str, export: &'a Export, path: &Path) -> Self {
+        let deciders = export.deciders.as_ref();
+        let left_out = deciders.map(|of| of.left_out.iter().map(|one| one.digest.as_str()).collect());
+        Carried {
+            schema,
+            run: &export.run,
+            path: path.display().to_string(),
+            next_seq: export.next_seq,
+            decider: deciders.map(|of| of.active.as_str()),
+            left_out: left_out.unwrap_or_default(),
+        }
+    }
+}
+
+/// What `reset-state` did.
+#[derive(Serialize)]
+struct Reset<'a> {
+    schema: &'static str,
+    run: &'a str,
+    /// Where what was known is now.
+    aside: String,
+    /// The resources that are orphans from now on; none where that could not be read.
+    resources: Option<&'a [Known]>,
+}
 
 pub(super) async fn export(args: &ExportArgs, session: &Session, screen: &mut Screen) -> Result<(), ClientError> {
     let export: Export = session.get("/v1/snapshot").await?;
-    let Some(path) = &args.file else { return screen.json(&export) };
+    let Some(path) = args.file.as_ref().filter(|path| path.as_os_str() != STANDARD) else {
+        return screen.json(&export);
+    };
     let failed = |error: std::io::Error| ClientError::Failed(format!("{}: {error}", path.display()));
     // It holds templates, and with them what may be secret.
     let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -45,16 +91,27 @@ pub(super) async fn export(args: &ExportArgs, session: &Session, screen: &mut Sc
         export.run,
         export.next_seq.saturating_sub(1)
     ));
-    Ok(())
+    match screen.is_json {
+        true => screen.json(&Carried::of("homeostat.snapshot-export/v1", &export, path)),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn import<P: Program>(args: &ImportArgs, screen: &mut Screen, program: &P) -> Result<(), P::Error> {
     let wrong = |why: String| ClientError::Usage(format!("{}: {why}", args.file.display()));
-    let length = std::fs::metadata(&args.file).map_err(|error| wrong(error.to_string()))?.len();
-    if length > MAX_EXPORT {
-        return Err(wrong(format!("{length} bytes are more than a snapshot has")).into());
+    let text = match args.file.as_os_str() == STANDARD {
+        true => screen.read_input(MAX_EXPORT)?,
+        false => {
+            let file = std::fs::File::open(&args.file).map_err(|error| wrong(error.to_string()))?;
+            let mut text = Vec::new();
+            let read = file.take(MAX_EXPORT + 1).read_to_end(&mut text);
+            read.map_err(|error| wrong(error.to_string()))?;
+            text
+        }
+    };
+    if text.len() as u64 > MAX_EXPORT {
+        return Err(wrong(format!("more than {MAX_EXPORT} bytes is more than a snapshot has")).into());
     }
-    let text = std::fs::read(&args.file).map_err(|error| wrong(error.to_string()))?;
     let export: Export = serde_json::from_slice(&text).map_err(|error| wrong(format!("no snapshot: {error}")))?;
     if export.schema != "homeostat.snapshot/v1" {
         return Err(wrong(format!("schema {:?} is not homeostat.snapshot/v1", export.schema)).into());
@@ -74,6 +131,9 @@ pub(super) fn import<P: Program>(args: &ImportArgs, screen: &mut Screen, program
         folder.display(),
         export.next_seq
     ));
+    if screen.is_json {
+        screen.json(&Carried::of("homeostat.snapshot-import/v1", &export, &folder))?;
+    }
     Ok(())
 }
 
@@ -110,16 +170,17 @@ pub(super) async fn reset<P: Program>(
     }
     screen
         .note(&format!("{}: all that is known of run {run}, its history and its key are put aside.", folder.display()));
-    match program.known(&folder) {
-        Ok(known) if known.is_empty() => screen.note("It knows of no resources."),
-        Ok(known) => {
+    let known = program.known(&folder).ok();
+    match known.as_deref() {
+        Some([]) => screen.note("It knows of no resources."),
+        Some(known) => {
             screen.note(&format!(
                 "It knows of {}. They are not ended; to a daemon that starts anew they are orphans, which it leaves alone:",
                 counted(known.len() as u64, "resource")
             ));
             const SHOWN: usize = 40;
             for resource in known.iter().take(SHOWN) {
-                let super::Known { node, attempt, provider, lease } = resource;
+                let Known { node, attempt, provider, lease } = resource;
                 screen.note(&format!("  {node}  a{attempt}  {provider}/{lease}"));
             }
             if known.len() > SHOWN {
@@ -127,7 +188,7 @@ pub(super) async fn reset<P: Program>(
             }
         }
         // Damaged state is what one resets; the providers still tell.
-        Err(_) => screen.note(
+        None => screen.note(
             "What it knows cannot be read. Whatever the providers hold for this run is not ended; to a daemon that starts \
              anew it is an orphan.",
         ),
@@ -136,6 +197,11 @@ pub(super) async fn reset<P: Program>(
     confirm(screen, args.yes, "This cannot be undone by a daemon.", &Sure::Typed(run.clone()))?;
     let aside = program.reset(&folder)?;
     screen.note(&format!("done; what was there is in {} until you remove it", aside.display()));
+    if screen.is_json {
+        let aside = aside.display().to_string();
+        let resources = known.as_deref();
+        screen.json(&Reset { schema: "homeostat.reset-state/v1", run: &run, aside, resources })?;
+    }
     Ok(())
 }
 

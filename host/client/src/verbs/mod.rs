@@ -91,7 +91,7 @@ pub struct Declared {
 }
 
 /// A resource that state knows of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Known {
     /// Its node.
     pub node: String,

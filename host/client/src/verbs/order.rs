@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::wire::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest, Status};
+use api::wire::{Command, CommandRequest, CommandResult, Consequences, Only, Plan, PlanRequest, Problem, Status};
 use step::text::{counted, escape, time_of_day};
 
 use super::wait::{Goal, until_reached};
@@ -35,6 +35,13 @@ pub(super) fn command_id(given: Option<&str>) -> Result<String, ClientError> {
 /// What a command would do.
 pub(super) async fn ask_plan(command: &Command, session: &Session) -> Result<Plan, ClientError> {
     session.post("/v1/plan", &PlanRequest { command: command.clone() }).await
+}
+
+/// Nothing is asked about what a guard refuses.
+pub(super) fn within_guards(plan: &Plan) -> Result<(), ClientError> {
+    let Some(guard) = &plan.beyond else { return Ok(()) };
+    let (kind, status, detail) = ("urn:homeostat:guard".into(), 403, guard.clone());
+    Err(ClientError::Refused(Box::new(Problem { kind, status, detail, ..Problem::default() })))
 }
 
 /// Shows what would be done, to whoever is about to be asked.
@@ -109,7 +116,7 @@ async fn plan_unless_done(
     order: &OrderArgs,
     session: &Session,
 ) -> Result<Option<Plan>, ClientError> {
-    match ask_plan(command, session).await {
+    match ask_plan(command, session).await.and_then(|plan| within_guards(&plan).map(|()| plan)) {
         Ok(plan) => Ok(Some(plan)),
         Err(ClientError::Refused(_)) if order.id.is_some() => Ok(None),
         Err(error) => Err(error),

@@ -7,7 +7,7 @@ use api::wire::{
 };
 use step::text::escape;
 
-use super::decider::{Candidate, RollbackArgs, SwapArgs, bring, detail, found, millis, now_ms, send, tell};
+use super::decider::{Candidate, RollbackArgs, SwapArgs, bring, detail, found, millis, send, tell};
 use super::live::{Stop, tell_connection};
 use super::look::pen;
 use super::order::command_id;
@@ -127,7 +127,7 @@ struct Told(BTreeMap<StageName, (StageState, String)>);
 
 impl Told {
     /// Tells what is new: each stage once when it begins and once when it ends.
-    fn tell(&mut self, swap: &Swap, screen: &mut Screen) {
+    fn tell(&mut self, swap: &Swap, now_ms: u64, screen: &mut Screen) {
         if screen.is_json {
             return;
         }
@@ -137,7 +137,7 @@ impl Told {
                 StageState::Cancelled => continue,
                 _ => {}
             }
-            let line = words::stage_line(stage, now_ms());
+            let line = words::stage_line(stage, now_ms);
             let before = self.0.insert(stage.stage, (stage.state, line.clone()));
             // Of one that runs only the beginning is told.
             if before.is_none_or(|(state, _)| state != stage.state) {
@@ -163,14 +163,15 @@ async fn follow(
     let mut follow = Follow::new(session.clone());
     let mut was_there = false;
     loop {
-        let swap = match follow.next().await? {
+        // All instants are the daemon's: this machine's clock may say something else.
+        let (swap, now_ms) = match follow.next().await? {
             Update::Change(change) => match change.what {
-                What::Swap(swap) if swap.id == id => *swap,
+                What::Swap(swap) if swap.id == id => (*swap, change.at_ms),
                 _ => continue,
             },
             // What happened before, or meanwhile, the list may not have any more.
             Update::List(_) => match found(id, session).await {
-                Ok(detail) => detail.swap,
+                Ok(detail) => (detail.swap, detail.now_ms),
                 Err(ClientError::Unreachable { .. }) if was_there => continue,
                 Err(error) => return Err(error),
             },
@@ -185,7 +186,7 @@ async fn follow(
             Update::Relist(_) => continue,
         };
         was_there = true;
-        told.tell(&swap, screen);
+        told.tell(&swap, now_ms, screen);
         if is_over(&swap) {
             return found(id, session).await;
         }
@@ -197,7 +198,7 @@ fn judge(detail: &SwapDetail, screen: &mut Screen) -> Result<Ending, ClientError
     if screen.is_json {
         screen.json(detail)?;
     } else {
-        let reports = words::swap_reports(&detail.reports, &pen(screen, now_ms()));
+        let reports = words::swap_reports(&detail.reports, &pen(screen, detail.now_ms));
         let differs = detail.reports.iter().any(|report| !report.divergences.is_empty());
         if differs {
             screen.print(reports.trim_start_matches('\n'))?;

@@ -98,6 +98,12 @@ fn state_is_put_aside_only_when_its_run_is_typed() {
     assert_eq!(operate(&["reset-state", "none", "--state", base], "demo\n").code, 2);
     let ran = operate(&["reset-state", "demo", "--state", base], "demo\n");
     assert!(ran.code == 0 && !db.exists(), "{}", ran.err);
+    assert_eq!(ran.out, "");
+    std::fs::write(&db, "").unwrap();
+    let ran = operate(&["reset-state", "demo", "--state", base, "--yes", "-o", "json"], "");
+    let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(done["schema"], "homeostat.reset-state/v1");
+    assert_eq!(done["resources"][0]["lease"], "proc-1");
     // Never below a daemon that runs.
     let daemon = super::Daemon::new();
     let ran = operate(&["reset-state", "demo", "--state", daemon.state(), "--yes"], "");
@@ -118,6 +124,21 @@ fn a_snapshot_goes_out_for_its_owner_only_and_comes_in_where_nothing_is() {
     let ran = operate(&["snapshot", "import", path, "--state", base], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(folder.path().join("demo/imported").exists());
+    // Through a pipe, and what a script is told.
+    let piped = daemon.ask(&["snapshot", "export", "-"]);
+    let exported: serde_json::Value = serde_json::from_str(&piped.out).unwrap();
+    assert_eq!(exported["schema"], "homeostat.snapshot/v1");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let to = elsewhere.path().to_str().unwrap();
+    let ran = operate(&["snapshot", "import", "-", "--state", to, "-o", "json"], &piped.out);
+    let imported: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(imported["schema"], "homeostat.snapshot-import/v1");
+    assert_eq!(imported["next_seq"], exported["next_seq"]);
+    assert!(elsewhere.path().join("demo/imported").exists());
+    let other = daemon.folder.path().join("other.json");
+    let written = daemon.json(&["snapshot", "export", other.to_str().unwrap()]);
+    assert_eq!(written["schema"], "homeostat.snapshot-export/v1");
+    assert_eq!(written["path"], other.to_str().unwrap());
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(operate(&["snapshot", "import", path, "--state", base], "").code, 2);
 }

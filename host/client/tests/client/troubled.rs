@@ -5,6 +5,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use api::wire;
+
 use super::{Ran, WAITS, operate, operate_within};
 
 /// Something that listens at a socket: each connection's request is handed out, and answered with the next text; after the
@@ -227,4 +229,45 @@ fn a_command_without_an_answer_is_asked_for_again_under_its_id() {
         let ran = Stand::new(answers).ask_in_haste(&["add-node", "web", "--id", "mine"]);
         assert!(ran.code == 4 && ran.err.contains("is not known") && ran.err.contains("--id mine"), "{}", ran.err);
     }
+}
+
+#[test]
+fn instants_of_swaps_are_told_by_the_daemons_clock() {
+    // Here it is years later than there: this machine's clock was set, or the daemon's is behind.
+    let stage = wire::SwapStage {
+        stage: wire::StageName::Shadow,
+        state: wire::StageState::Running,
+        started_ms: Some(1_000_000),
+        until_ms: Some(1_060_000),
+        ..wire::SwapStage::default()
+    };
+    let swap = wire::Swap { id: "s-1".into(), asked_ms: 940_000, stages: vec![stage], ..wire::Swap::default() };
+    let one = wire::SwapDetail { now_ms: 1_015_000, swap: swap.clone(), ..wire::SwapDetail::default() };
+    let list = wire::Swaps { now_ms: 1_015_000, swaps: vec![swap], ..wire::Swaps::default() };
+    let body = |value: serde_json::Value| answer("200 OK", "application/json", &value.to_string());
+    let stand = Stand::new(vec![body(serde_json::to_value(&one).unwrap()), body(serde_json::to_value(&list).unwrap())]);
+    let ran = stand.ask(&["decider", "swaps", "s-1"]);
+    assert!(ran.out.contains("ends in 45s"), "{}{}", ran.out, ran.err);
+    let ran = stand.ask(&["decider", "swaps"]);
+    assert!(ran.out.contains("1m 15s ago"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn who_answers_before_it_has_read_all_is_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join("s")).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // The beginning only: the rest finds a broken pipe.
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(&problem(413, "too-large", "8 bytes at most"));
+        }
+    });
+    let large = folder.path().join("large.wasm");
+    std::fs::write(&large, [b"\0asm".as_slice(), &vec![0; 4 << 20]].concat()).unwrap();
+    let socket = folder.path().join("s");
+    let args = ["decider", "swap", large.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
+    let ran = operate_within(&args, "", WAITS);
+    assert!(ran.code == 1 && ran.err.contains("8 bytes at most"), "{}: {}", ran.code, ran.err);
 }

@@ -119,3 +119,19 @@ fn old_settings_have_no_guards() {
     value["guards"] = serde_json::json!({ "live": 3 });
     assert!(serde_json::from_value::<Policy>(value).is_err());
 }
+
+#[test]
+fn what_a_guard_refuses_can_be_looked_at() {
+    let mut s = up(&[("web", 5)], Guards { destroys_per_minute: Some(2), ..Guards::default() });
+    let command = scale("web", 1);
+    let foreseen = s.driver.foresee(&command).unwrap();
+    assert_eq!(foreseen.destroys, names(&["web-1", "web-2", "web-3", "web-4"]));
+    assert_eq!(foreseen.beyond.as_deref(), Some("the guard destroys-per-minute allows 2, and this would be 4"));
+    let error = refused(&mut s, command);
+    assert_eq!(Some(error.to_string()), foreseen.beyond);
+    let kill = Command::Kill { nodes: names(&["web-0", "web-1", "web-2"]) };
+    assert!(s.driver.foresee(&kill).unwrap().beyond.is_some());
+    refused(&mut s, kill);
+    assert_eq!(s.driver.foresee(&scale("web", 4)).unwrap().beyond, None);
+    assert!(s.driver.foresee(&scale("cache", 4)).is_err(), "only a guard's refusal has something to show");
+}

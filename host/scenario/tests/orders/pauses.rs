@@ -115,3 +115,22 @@ fn resuming_everything_ends_every_pause_and_less_only_what_it_names() {
     assert_eq!(desired(&s), ["db-0"]);
     assert!(s.driver.is_converged());
 }
+
+#[test]
+fn who_waits_for_a_person_says_by_which_rule() {
+    let mut s = up(&[("web", 1)], Guards::default());
+    // A policy of one's own: nothing contradicts itself, and yet a person is asked.
+    s.decide = Box::new(|snapshot| {
+        Ok(decider::reconcile_with(snapshot, |row| {
+            let decided = decider::decide(row, snapshot);
+            let then = decider::ladder::Verdict::Hold(HoldKind::Person, decider::ladder::Until::Open);
+            decider::Decided { then, ..decided }
+        }))
+    });
+    let came = s.feed(Input::Resync);
+    let said = notices(&came);
+    let [Notice::AwaitsPerson { node, rule, facts }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((node.as_str(), rule.as_str()), ("web-0", "R11"));
+    assert!(facts.contains("stage dormant"), "{facts}");
+    assert_eq!(notices(&s.feed(Input::Resync)), [], "once");
+}
