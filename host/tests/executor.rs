@@ -241,6 +241,8 @@ async fn asking_about_a_running_operation_gives_it_up() {
 struct Blocking {
     running: Arc<Mutex<u32>>,
     beside: Arc<Mutex<u32>>,
+    /// Each call waits for a word from here.
+    goes_on: Arc<Mutex<std::sync::mpsc::Receiver<()>>>,
 }
 
 #[async_trait::async_trait]
@@ -254,7 +256,7 @@ impl Backend for Blocking {
         let mut beside = self.beside.lock().unwrap();
         *beside = (*beside).max(running);
         drop(beside);
-        std::thread::sleep(Duration::from_millis(300));
+        self.goes_on.lock().unwrap().recv().unwrap();
         *self.running.lock().unwrap() -= 1;
         Ok(homeostat::backends::Leased { lease: "l".into(), adopted: false })
     }
@@ -281,17 +283,26 @@ impl Backend for Blocking {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_late_completion_is_discarded_and_counted_and_never_runs_beside_the_next() {
-    let beside = Arc::new(Mutex::new(0));
-    let backend = Blocking { running: Arc::default(), beside: beside.clone() };
+    let (running, beside) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let goes_on = Arc::new(Mutex::new(goes_on));
+    let backend = Blocking { running: running.clone(), beside: beside.clone(), goes_on };
     let (sender, mut events) = mpsc::channel(64);
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let executor = Executor::new(BTreeMap::from([("fake".to_owned(), backend)]), sender);
     executor.submit(create("web-0", 1, 1)).unwrap();
-    sleep(Duration::from_millis(100)).await;
+    let began = std::time::Instant::now();
+    while *running.lock().unwrap() == 0 {
+        assert!(began.elapsed() < Duration::from_secs(120), "it never begins");
+        sleep(Duration::from_millis(5)).await;
+    }
     assert_eq!(executor.ask(id(1, 1)), OperationStatus::Ambiguous);
     executor.forget(AttemptId(1)); // not yet: its call is still there
     assert_eq!(executor.remembered(), 1);
     executor.submit(create("web-0", 1, 2)).unwrap();
+    // Time in which it would begin, if it did not wait for the one before.
+    sleep(Duration::from_millis(200)).await;
+    (0..2).for_each(|_| go_on.send(()).unwrap());
     let Some(ExecutorEvent::Input(Input::Completed { id: which, .. })) = events.recv().await else { panic!("closed") };
     assert_eq!(which, id(1, 2));
     assert_eq!(*beside.lock().unwrap(), 1, "S2: two calls of one attempt at once");

@@ -120,13 +120,17 @@ async fn thousands_of_swaps_leave_no_trace() {
     let stats = host.look(|driver| driver.stats()).await.unwrap();
     let last = host.look(|driver| driver.state().desired.as_ref().map_or(0, |shape| shape.generation)).await.unwrap();
     host.update_shape(shape(last + 1, 12, "a")).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(90), host.wait_converged()).await.expect("it converges").unwrap();
+    tokio::time::timeout(Duration::from_secs(300), host.wait_converged()).await.expect("it converges").unwrap();
     assert_eq!(stats.stale_plans, 0, "no pass was lost: {stats:?}");
     assert_eq!(fake.violations(), Vec::<String>::new());
     assert!(fake.peak() <= 1);
 
-    // What is still being dropped by other threads is given a moment.
+    // What is still being dropped by other threads is given time.
     tokio::time::sleep(Duration::from_millis(500)).await;
+    let began = Instant::now();
+    while of_process("Threads") > threads + 4 && began.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let (memory_now, threads_now) = (of_process("VmRSS"), of_process("Threads"));
     println!(
         "{swaps} swaps under load: slowest {slowest:?}; {} passes; RSS {memory} -> {memory_now} kB; threads {threads} -> {threads_now}",

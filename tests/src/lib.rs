@@ -3,6 +3,7 @@
 
 pub mod fuzz;
 pub mod histories;
+pub mod processor;
 pub mod random;
 mod recording;
 pub mod snapshots;

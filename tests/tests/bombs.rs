@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use homeostat::sandbox::{Limits, Sandbox};
 use hostile_guests_artifact as guests;
 use tests::fuzz::from_hex;
+use tests::processor;
 use tests::snapshots::{Random, plausible};
 use tests::wasm::{
     again, around, component, functions, globals, jumps, leb, list, loops, module, passing, repeated, section,
@@ -18,14 +19,6 @@ fn memory_kb(what: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(what)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// Processor time of all threads so far, in milliseconds: other work on the machine does not stretch it.
-fn processor_ms() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    // Hundredths of a second, in the program and in the kernel.
-    (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }
 
 /// A number in the signed form, in which types refer to types.
@@ -112,9 +105,10 @@ fn what_is_small_and_becomes_large_is_refused_or_bounded() {
     for (name, bytes, expected) in bombs {
         // From now on, the most that was resident.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        let (before_kb, began_ms) = (memory_kb("VmRSS"), processor_ms());
+        let (before_kb, began) = (memory_kb("VmRSS"), processor::time());
         let error = sandbox.load(&bytes).map(|decider| panic!("{decider:?} was loaded")).unwrap_err();
-        let (took_ms, grown_kb) = (processor_ms() - began_ms, memory_kb("VmHWM").saturating_sub(before_kb));
+        let (took_ms, grown_kb) =
+            ((processor::time() - began).as_millis(), memory_kb("VmHWM").saturating_sub(before_kb));
         println!("{name}: {} bytes, {took_ms} ms, {grown_kb} kB: {}", bytes.len(), error.class());
         assert_eq!(error.class(), expected, "{name}: {error}");
         assert!(took_ms < 30_000, "{name} took {took_ms} ms of processor time");

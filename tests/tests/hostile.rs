@@ -289,11 +289,9 @@ fn limits_at_the_ends_of_their_ranges_make_a_sandbox() {
 
 #[test]
 fn a_loop_without_an_end_runs_out_of_fuel() {
-    let started = Instant::now();
     let failure = failure(guests::SPIN, 3);
     assert_eq!(failure, GuestFailure::OutOfFuel { fuel: 50_300_000, nodes: 3 });
     assert!(failure.to_string().contains("50300000"), "{failure}");
-    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
@@ -338,13 +336,23 @@ fn a_decider_that_panics_for_one_node_decides_the_others() {
 
 #[test]
 fn calls_beyond_the_pool_are_told_so() {
-    let limits = Limits { concurrent_calls: 1, fuel_base: u64::MAX, wall_clock_ms: 2_000, ..Limits::default() };
+    let limits = Limits { concurrent_calls: 1, fuel_base: u64::MAX, wall_clock_ms: 3_000, ..Limits::default() };
     let sandbox = Sandbox::new(limits).unwrap();
-    let spin = sandbox.load(guests::SPIN).unwrap();
+    let (spin, built_in) = (sandbox.load(guests::SPIN).unwrap(), sandbox.built_in().unwrap());
+    let exhausted = GuestFailure::PoolExhausted { limit: 1 };
     std::thread::scope(|scope| {
-        let spinning = scope.spawn(|| spin.reconcile(&fleet(1)));
-        std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(spin.reconcile(&fleet(1)), Err(GuestFailure::PoolExhausted { limit: 1 }));
+        // Whoever comes second is refused, be it this one.
+        let spinning = scope.spawn(|| {
+            loop {
+                match spin.reconcile(&fleet(1)) {
+                    Err(failure) if failure == exhausted => {}
+                    came => return came,
+                }
+            }
+        });
+        while built_in.reconcile(&fleet(1)) != Err(exhausted.clone()) {
+            assert!(!spinning.is_finished(), "two calls at once");
+        }
         assert_eq!(spinning.join().unwrap().unwrap_err().class(), "wall-clock");
     });
 }
@@ -466,7 +474,7 @@ fn decider_component() -> &'static [u8] {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_spinning_guest_does_not_wedge_the_runtime() {
-    let limits = Limits { fuel_base: u64::MAX, wall_clock_ms: 1_000, ..Limits::default() };
+    let limits = Limits { fuel_base: u64::MAX, wall_clock_ms: 3_000, ..Limits::default() };
     let sandbox = Sandbox::new(limits).unwrap();
     let spin = Arc::new(sandbox.load(guests::SPIN).unwrap());
     let built_in = Arc::new(sandbox.built_in().unwrap());
@@ -474,9 +482,8 @@ async fn a_spinning_guest_does_not_wedge_the_runtime() {
     let snapshot = Arc::new(fleet(3));
     let asked = thread.reconcile(spin.clone(), snapshot.clone());
     tokio::pin!(asked);
-    let started = Instant::now();
+    // A timer runs out before the guest is stopped: the runtime's thread was free.
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut asked).await.is_err(), "it answered");
-    assert!(started.elapsed() < Duration::from_millis(500), "the timer was late: {:?}", started.elapsed());
     assert_eq!(asked.await.unwrap_err().class, "wall-clock");
     // Another decider for the next call, on the same thread.
     assert_eq!(thread.reconcile(built_in, snapshot.clone()).await.unwrap(), decider::reconcile(&snapshot));

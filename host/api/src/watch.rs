@@ -166,17 +166,21 @@ impl Stream {
         self.ended = true;
     }
 
-    /// Drops from the channel what came up to a revision that was told. What is in the channel by now and comes after it is news.
+    /// Drops from the channel what came up to a revision that was told. What is in the channel by now and comes after it is news,
+    /// up to a gap: what follows one is not told before the list that it belongs to.
     fn skip_told(&mut self, revision: &str) {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut missed) = (Vec::new(), false);
         loop {
             match self.changes.try_recv() {
-                Ok(change) if change.revision == revision => waiting.clear(),
-                Ok(change) => waiting.push(change),
-                Err(TryRecvError::Lagged(_)) => self.missed = true,
+                // Everything before was told, what went by as well.
+                Ok(change) if change.revision == revision => (waiting, missed) = (Vec::new(), false),
+                Ok(change) if !missed => waiting.push(change),
+                Ok(_) => {}
+                Err(TryRecvError::Lagged(_)) => missed = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        self.missed |= missed;
         for change in waiting {
             self.tell(&change);
         }
@@ -224,13 +228,17 @@ impl Stream {
         }
     }
 
-    /// What follows a change at once goes out with it.
+    /// What follows a change at once goes out with it, up to a gap: whoever broke off with a change from behind one would go on
+    /// behind it.
     async fn gather(&mut self) {
         sleep_until(self.together).await;
         loop {
             match self.changes.try_recv() {
                 Ok(change) => self.tell(&change),
-                Err(TryRecvError::Lagged(_)) => self.missed = true,
+                Err(TryRecvError::Lagged(_)) => {
+                    self.missed = true;
+                    break;
+                }
                 // The next wait sees that it is closed.
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }

@@ -16,7 +16,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -45,13 +44,12 @@ fn example(name: &str) -> String {
 }
 
 /// A directory that goes away.
-struct Folder(PathBuf);
+struct Folder(PathBuf, #[allow(dead_code)] tempfile::TempDir);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("homeostat-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        let folder = tempfile::Builder::new().prefix(&format!("homeostat-cli-{name}-")).tempdir().unwrap();
+        Folder(folder.path().to_owned(), folder)
     }
 
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
@@ -72,15 +70,8 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Refused with exit code 2, on one screen, without a word on standard output; what it says.
 fn refused(args: &[&str]) -> String {
-    let started = Instant::now();
     let output = homeostat(args);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
@@ -90,7 +81,6 @@ fn refused(args: &[&str]) -> String {
     assert!(json || said.lines().all(|line| line.chars().count() <= 420), "{args:?}: {said}");
     assert!(!said.contains("panicked"), "{said}");
     assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{args:?}: {said:?}");
-    assert!(started.elapsed() < Duration::from_secs(20), "{args:?}: {:?}", started.elapsed());
     said
 }
 
@@ -126,15 +116,13 @@ fn plan_shows_templates_slots_and_steps() {
 
 #[test]
 fn plan_says_what_the_guards_hold() {
-    let file = std::env::temp_dir().join(format!("homeostat-guards-{}.toml", std::process::id()));
+    let folder = Folder::new("guards");
     let group = "[[group]]\nid = \"web\"\ncount = 5\n[group.boot]\ncommand = [\"true\"]\n";
-    std::fs::write(&file, format!("run = \"demo\"\n{group}[guards]\nlive-resources = 3\ncreates-per-hour = 4\n"))
-        .unwrap();
-    let path = file.to_str().unwrap();
+    let text_of = format!("run = \"demo\"\n{group}[guards]\nlive-resources = 3\ncreates-per-hour = 4\n");
+    let path = &folder.file("fleet.toml", text_of);
     assert_eq!(homeostat(&["validate", path]).status.code(), Some(0));
     let said = text(&homeostat(&["plan", path]).stdout);
     let json = json(&["plan", path, "-o", "json"]);
-    std::fs::remove_file(&file).unwrap();
     assert!(said.contains("then settled") && said.contains("guard live-resources: 3 of 5 nodes"), "{said}");
     assert_eq!(json["held"][1], "guard creates-per-hour: 4 of 5 nodes; then creates are paused until somebody resumes");
 }

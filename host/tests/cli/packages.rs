@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// What npm installs for the language, kept between runs beside the compiled tests.
 pub fn packages(language: &str, project: &Path) -> PathBuf {
@@ -13,12 +14,23 @@ pub fn packages(language: &str, project: &Path) -> PathBuf {
     }
     std::fs::create_dir_all(&kept).unwrap();
     std::fs::write(kept.join("package.json"), &wanted).unwrap();
-    let output = Command::new("npm")
-        .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"])
-        .current_dir(&kept)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|error| panic!("npm: {error} (HOMEOSTAT_SKIP_LANGUAGES={language} leaves it out)"));
+    let install = || {
+        Command::new("npm")
+            .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--silent", "--fetch-retries=5"])
+            .current_dir(&kept)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("npm: {error} (HOMEOSTAT_SKIP_LANGUAGES={language} leaves it out)"))
+    };
+    let mut output = install();
+    // A registry that stumbles is given time.
+    for pause in [10, 60] {
+        if output.status.success() {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(pause));
+        output = install();
+    }
     assert!(
         output.status.success(),
         "npm install: {}{}",

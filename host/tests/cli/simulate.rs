@@ -1,7 +1,7 @@
 //! `homeostat simulate`, and what ^C does to the verbs that compute for long.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Folder, example, refused, text};
 
@@ -31,6 +31,21 @@ fn rates_that_are_none_are_named() {
     }
 }
 
+/// Waits until a process no longer dies of an interrupt without a word.
+fn hears_interrupts(pid: u32) {
+    let began = Instant::now();
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        // The interrupt is signal 2.
+        if u64::from_str_radix(caught, 16).unwrap() & 2 != 0 {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "{status}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// It ends at once, with the code that a shell expects, and says how far it was.
 #[test]
 fn an_interrupt_says_how_far_it_was() {
@@ -47,7 +62,8 @@ fn an_interrupt_says_how_far_it_was() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat"));
         command.args(&args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_secs(3));
+        hears_interrupts(child.id());
+        std::thread::sleep(Duration::from_millis(500));
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         let stderr = text(&output.stderr);

@@ -40,7 +40,7 @@ impl Patient {
         for (kept, how) in [(&rested, Signal::TERM), (&killed, Signal::KILL)] {
             let mut daemon = place.daemon();
             daemon.converged(0);
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            place.durably_converged();
             signal(daemon.pid(), how);
             daemon.ended();
             copy(&place.state().join("demo"), kept.path());

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -56,7 +55,7 @@ fn a_full_disk_ends_the_daemon_and_nobody_else() {
     let Some(_small) = Small::mount(&place, "4m") else { return };
     let mut daemon = place.daemon();
     daemon.converged(0);
-    std::thread::sleep(Duration::from_millis(300));
+    place.durably_converged();
     let (held, running) = (leases(&place), processes(&place));
     let ballast = place.state().join("ballast");
     let full = fill(&ballast);
@@ -100,7 +99,7 @@ fn a_disk_that_cannot_be_written_is_refused_before_anything_is_done() {
     let Some(small) = Small::mount(&place, "4m") else { return };
     let mut daemon = place.daemon();
     daemon.converged(0);
-    std::thread::sleep(Duration::from_millis(300));
+    place.durably_converged();
     signal(daemon.pid(), Signal::TERM);
     assert_eq!(daemon.ended().0, 0);
     let (held, running) = (leases(&place), processes(&place));

@@ -12,10 +12,10 @@ use journal::Walk;
 use serde_json::Value;
 use store::{SqliteStore, StateDir, Store, records};
 
-use crate::fixture::{Place, Up, is_running};
+use crate::fixture::{PATIENCE, Place, Up, is_running};
 
 /// A fleet has to settle in this time, however busy the machine is.
-pub const BOUND: Duration = Duration::from_secs(60);
+pub const BOUND: Duration = PATIENCE;
 
 /// Numbers that are the same for the same seed.
 pub struct Numbers(u64);

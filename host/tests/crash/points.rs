@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::fixture::{HOMEOSTAT, Place, STEADY, Up, fleet, group, signal};
+use crate::fixture::{HOMEOSTAT, PATIENCE, Place, STEADY, Up, fleet, group, signal};
 use crate::lab::{Ledger, Numbers, ended, is_as_wanted, leases, until_or_ended};
 
 /// How many fleets are played at once; most of the time they wait.
@@ -86,7 +86,7 @@ impl Play {
                 if let Some(how) = ended(&mut self.daemon) {
                     break how;
                 }
-                assert!(began.elapsed() < Duration::from_secs(30), "it does not stop: {}", self.daemon.errors());
+                assert!(began.elapsed() < PATIENCE, "it does not stop: {}", self.daemon.errors());
                 std::thread::sleep(Duration::from_millis(2));
             };
             if how == 0 {

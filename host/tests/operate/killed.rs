@@ -116,7 +116,11 @@ fn a_kill_at_any_instant_of_a_swap_leaves_one_in_force_and_no_trace() {
     std::thread::scope(|threads| {
         threads.spawn(|| load(&place, &stop));
         let _over = Over(&stop);
-        for kill in 0..kills {
+        for kill in 0..8 * kills.max(KILLS) {
+            // More of them where that shows little: on a busy machine few commands get so far before the kill.
+            if kill >= kills && (kills < KILLS || taken > 2 && switched > 1) {
+                break;
+            }
             let what = format!("seed {seed}, kill {kill}");
             let id = format!("kill-{seed}-{kill}");
             let pick =
@@ -135,7 +139,7 @@ fn a_kill_at_any_instant_of_a_swap_leaves_one_in_force_and_no_trace() {
             args.extend(["--id".into(), id.clone()]);
             let active = ask(&place, &["status"]).ok()["decider"]["digest"].as_str().unwrap().to_owned();
             let mut person = ask_for(&place, &args);
-            let life = Duration::from_millis(numbers.below(if kill % 3 == 0 { 60 } else { 450 }));
+            let life = Duration::from_millis(numbers.below(if kill % 3 == 0 { 60 } else { 450 }) * (1 + kill / KILLS));
             std::thread::sleep(life);
             signal(up.pid(), Signal::KILL);
             up.ended();
@@ -226,6 +230,14 @@ fn whoever_interrupts_is_told_what_goes_on_and_it_can_be_cancelled() {
     let swaps = || ask(&place, &["decider", "swaps"]).ok()["swaps"].clone();
     let running = |stage: &Value| stage["stage"] == "shadow" && stage["state"] == "running";
     until("it is shadowed", || swaps()[0]["stages"].as_array()?.iter().any(running).then_some(()));
+    let hears = |status: String| {
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim().to_owned();
+        // The interrupt is signal 2.
+        (u64::from_str_radix(&caught, 16).ok()? & 2 != 0).then_some(())
+    };
+    until("whoever waits hears interrupts", || {
+        hears(std::fs::read_to_string(format!("/proc/{}/status", person.id())).ok()?)
+    });
     signal(i32::try_from(person.id()).unwrap(), Signal::INT);
     let ended = person.wait_with_output().unwrap();
     let words = String::from_utf8(ended.stderr).unwrap();

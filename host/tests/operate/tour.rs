@@ -23,8 +23,8 @@ fn text(count: u32, version: u32) -> String {
     fleet(&[web.replacen("settings =", "rollout = { max-unavailable = 10 }\nsettings =", 1)])
 }
 
-/// Edits and kills, again and again, until told to stop.
-fn load(place: &Place, stop: &AtomicBool) {
+/// Edits and kills, again and again, until told to stop; kills alone while told not to edit.
+fn load(place: &Place, stop: &AtomicBool, still: &AtomicBool) {
     let mut random = 1u64;
     for round in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -36,7 +36,9 @@ fn load(place: &Place, stop: &AtomicBool) {
             signal(*pid, Signal::KILL);
         }
         // Every edit is another generation; every second one another template too.
-        place.write(&text(NODES - round % 3, round / 2));
+        if !still.load(Ordering::Relaxed) {
+            place.write(&text(NODES - round % 3, round / 2));
+        }
         std::thread::sleep(Duration::from_millis(400));
     }
 }
@@ -94,9 +96,9 @@ fn the_tour() {
     let [script, earlier, traps] = [&script, &earlier, &traps].map(|path| path.to_str().unwrap());
     let up = daemon(&place, &["--decider", earlier]);
     up.converged(0);
-    let stop = AtomicBool::new(false);
+    let (stop, still) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|threads| {
-        threads.spawn(|| load(&place, &stop));
+        threads.spawn(|| load(&place, &stop, &still));
         let over = Over(&stop);
 
         // To the one with budgets.
@@ -119,8 +121,11 @@ fn the_tour() {
 
         // To one that traps after a while.
         until("a generation that is far from it", || (generation(&place) % 40 < 8).then_some(()));
+        // It stays that far, however long the swap takes on a busy machine.
+        still.store(true, Ordering::Relaxed);
         let began = generation(&place);
         switched(swap(&place, traps, &["--replay", "0s", "--shadow", "1s", "--watch", "10m"]));
+        still.store(false, Ordering::Relaxed);
         until("it is taken back", || (status(&place)["decider"]["digest"] == budgeted).then_some(()));
         let decider = status(&place)["decider"].clone();
         assert!(generation(&place) > began + 20, "it was in force for a while");

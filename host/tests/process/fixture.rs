@@ -13,7 +13,8 @@ use homeostat::backends::{Backend, ObservationSink, StartRequest};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than anything takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ends what a failed test leaves.
 pub struct Place {

@@ -1,6 +1,6 @@
 //! What a session reports.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use decider::Progress;
 use engine::io::{Fault, Observation};
@@ -9,7 +9,7 @@ use homeostat::backends::process::ProcessBackend;
 use homeostat::backends::{Backend, StartRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::fixture::{Place, eventually, key, request, script, server, sink, start, template};
+use crate::fixture::{PATIENCE, Place, eventually, key, request, script, server, sink, start, template};
 
 async fn get(endpoint: &str, request: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(endpoint).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_session_whose_listener_is_slow_still_ends() {
     let place = Place::new();
     let backend = place.open();
     let node = start(&backend, key("web-0", 1), &script("while :; do echo x; sleep 0.01; done")).await;
-    let done = tokio::time::timeout(Duration::from_secs(9), node.destroy(&backend)).await;
+    let done = tokio::time::timeout(PATIENCE, node.destroy(&backend)).await;
     assert!(done.is_ok());
 }
 

@@ -49,8 +49,7 @@ fn a_kill_at_rest_forgets_nothing() {
     let place = Place::with(&of(2));
     let mut first = place.daemon();
     first.converged(0);
-    // What announces no effect is durable a moment later.
-    std::thread::sleep(Duration::from_millis(500));
+    place.durably_converged();
     signal(first.pid(), Signal::KILL);
     first.ended();
     let pids = place.pids();

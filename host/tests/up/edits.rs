@@ -72,9 +72,11 @@ fn another_template_replaces_each_node_the_old_one_first() {
              trap 'sleep 0.15; rm {{state}}/{{node}}; exit' TERM; echo ready {word}; while :; do sleep 0.02; done"
         )
     };
-    let mut fleet = start(&[group("web", 3, &script("one")), group("db", 1, STEADY)]);
+    // As long as it may take on a busy machine.
+    let web = |word: &str| group("web", 3, &script(word)).replace("300ms", "2m");
+    let mut fleet = start(&[web("one"), group("db", 1, STEADY)]);
     let watch = Watch::over(&fleet.place);
-    let changed = [group("web", 3, &script("two")), group("db", 1, STEADY)];
+    let changed = [web("two"), group("db", 1, STEADY)];
     let mark = fleet.up.mark();
     let attempts = fleet.place.leases();
     let (before, after) = fleet.edit(&changed);
@@ -113,7 +115,7 @@ fn groups_come_and_go() {
     let (before, after) = fleet.edit(&[cache, web, db]);
     assert_eq!(names(&after), ["cache-0", "db-0", "web-0", "web-1"]);
     assert_eq!(before["web-0"], after["web-0"], "another place among the groups is no change");
-    fleet.up.take_down(Signal::HUP);
+    fleet.up.take_down(Signal::TERM);
     fleet.place.assert_empty();
 }
 

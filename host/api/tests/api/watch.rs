@@ -144,6 +144,32 @@ async fn who_falls_behind_lists_again() {
     assert_eq!(text(&events.next().await.unwrap()), "after", "and nothing comes twice");
 }
 
+/// Whoever broke off in between would resume behind what it never heard.
+#[tokio::test]
+async fn what_follows_a_gap_is_told_after_the_new_list() {
+    let daemon = daemon_with(Options { channel: 16, ..Options::default() }, Limits::default()).await;
+    let mut events = open(&daemon, "/v1/watch").await;
+    assert_eq!(events.next().await.unwrap().name, "list");
+    say(&daemon, "first");
+    assert_eq!(text(&events.next().await.unwrap()), "first");
+    // It waits for others to go out with it; meanwhile come more than the channel holds.
+    say(&daemon, "second");
+    sleep(Duration::from_millis(2)).await;
+    (0..200).for_each(|number| say(&daemon, format!("{number}")));
+    let mut before = Vec::new();
+    loop {
+        let event = events.next().await.unwrap();
+        if event.name == "relist" {
+            break;
+        }
+        before.push(text(&event).to_owned());
+    }
+    assert!(before.is_empty() || before == ["second"], "{before:?}");
+    assert_eq!(events.next().await.unwrap().name, "list");
+    say(&daemon, "after");
+    assert_eq!(text(&events.next().await.unwrap()), "after");
+}
+
 #[tokio::test]
 async fn it_gives_signs_of_life() {
     let daemon = daemon(Limits { heartbeat: Duration::from_millis(50), ..Limits::default() }).await;

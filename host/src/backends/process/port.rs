@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const LOWEST: u16 = 10_000;
 
 /// How long a given port is tried for.
-const TAKE_WAIT: Duration = Duration::from_millis(100);
+const TAKE_WAIT: Duration = Duration::from_millis(500);
 
 /// The ports of one state directory.
 #[derive(Debug)]
@@ -189,11 +189,13 @@ mod tests {
     #[test]
     fn a_port_that_is_listened_on_or_reserved_is_passed_over() {
         let ports = Ports::new(BTreeMap::new());
-        let first = ports.find("key", "a.1").unwrap();
+        // Nobody else begins to look there.
+        let key = format!("key {}", std::process::id());
+        let first = ports.find(&key, "a.1").unwrap();
         assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, first.port)).is_err(), "it is bound until the command starts");
         let elsewhere = Ports::new(BTreeMap::new());
         assert!(elsewhere.take(first.port, "b.1").is_none());
-        let second = elsewhere.find("key", "b.1").unwrap();
+        let second = elsewhere.find(&key, "b.1").unwrap();
         assert_ne!(second.port, first.port);
         let (port, mut first) = (first.port, first);
         first.open();
