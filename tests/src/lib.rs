@@ -5,10 +5,9 @@ pub mod fuzz;
 pub mod histories;
 pub mod random;
 mod recording;
-pub mod snapshots;
 pub mod source;
-pub mod wasm;
 pub mod world;
 
+pub use cases::{snapshots, wasm};
 pub use recording::Recording;
 pub use scenario::{build, session};

@@ -52,7 +52,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hostile-guests", &["decider", "decider-guest"]),
     ("hostile-guests-artifact", &["guest-build"]),
     ("example-deciders", &["guest-build"]),
-    ("tests", &["api", "client", "decider", "engine", "homeostat", "journal", "scenario", "store"]),
+    ("cases", &["decider", "engine", "scenario"]),
+    ("tests", &["api", "cases", "client", "decider", "engine", "homeostat", "journal", "scenario", "store"]),
     ("benches", &["decider", "engine", "homeostat", "tests"]),
     ("embed", &["homeostat"]),
 ];
