@@ -10,6 +10,9 @@ FLEET ?= examples/web.toml
 FUZZ_SECONDS ?= 600
 FUZZ_ENGINE ?= own
 
+# What make semver compares with.
+BASELINE ?= HEAD~1
+
 CARGO ?= cargo
 # The flag without a meaning sets these pages apart from those that were made without a list of what is public.
 DOC = RUSTDOC=$(CURDIR)/scripts/rustdoc.sh RUSTDOCFLAGS="-D warnings --cfg surface" $(CARGO) doc --release --locked --workspace --no-deps
@@ -22,7 +25,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser languages build run deciders test check fuzz bench public-api fmt
+.PHONY: help setup browser languages build run deciders test check fuzz bench public-api semver fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,6 +71,11 @@ check: setup ## format, lints, documentation, licences
 	else \
 		echo "cargo-deny is not installed: tests/tests/licences.rs has checked licences and sources, advisories are unchecked"; \
 	fi
+	@if command -v cargo-semver-checks >/dev/null 2>&1; then \
+		scripts/semver.sh $(BASELINE); \
+	else \
+		echo "cargo-semver-checks is not installed: docs/public-api.txt has been compared, types and traits were not"; \
+	fi
 
 # Where the seed differs, so do the cases. libfuzzer compiles all packages anew, into a folder of their own.
 fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number, FUZZ_ENGINE=own|libfuzzer
@@ -85,6 +93,9 @@ bench: setup ## what a decision costs, the component against the native call
 public-api: setup ## write docs/public-api.txt, the list of what other programs can use
 	$(DOC)
 	BLESS=1 $(CARGO) test --release --locked --test surface -- --include-ignored
+
+semver: setup ## what other programs can use, against an earlier commit; BASELINE=revision
+	scripts/semver.sh $(BASELINE)
 
 fmt: ## format the sources
 	$(CARGO) fmt --all
