@@ -21,14 +21,14 @@ command -v cargo-semver-checks >/dev/null 2>&1 || {
     exit 1
 }
 
-# describe FOLDER NAME: the JSON of the sources there. The flag without a meaning sets these pages apart from others.
+# describe FOLDER NAME: the JSON of the sources there; what cargo finds fresh is there from before. The flag without a meaning
+# sets these pages apart from others.
 describe() {
     mkdir -p "$pages/$2"
     (cd "$1" && SEMVER_PAGES=$pages/$2 RUSTDOC=$here/scripts/semver-rustdoc.sh RUSTDOCFLAGS="--cfg semver_$2" \
         cargo doc --release --locked --workspace --no-deps --quiet)
 }
 
-rm -rf "$pages/now" "$pages/then"
 describe "$here" now
 git worktree remove --force "$source" 2>/dev/null || rm -rf "$source"
 git worktree prune
