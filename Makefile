@@ -6,8 +6,12 @@ GUEST ?= $(or $(HOMEOSTAT_GUEST_TOOLCHAIN),auto)
 # What `make run` brings up.
 FLEET ?= examples/web.toml
 
-# How long each target of make fuzz runs.
+# How long each target of make fuzz runs, and what makes its cases: own, or libfuzzer, which is guided by coverage.
 FUZZ_SECONDS ?= 600
+FUZZ_ENGINE ?= own
+
+# What make semver compares with.
+BASELINE ?= HEAD~1
 
 CARGO ?= cargo
 # The flag without a meaning sets these pages apart from those that were made without a list of what is public.
@@ -21,7 +25,7 @@ export HOMEOSTAT_GUEST_TOOLCHAIN := $(GUEST)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser languages build run deciders test check fuzz bench public-api fmt
+.PHONY: help setup browser languages build run deciders test check fuzz bench public-api semver fmt
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +58,8 @@ test: setup browser languages ## all tests
 
 check: setup ## format, lints, documentation, licences
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fetch --locked --quiet --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked -p traces --features otlp --all-targets -- -D warnings
 	$(DOC)
@@ -65,11 +71,20 @@ check: setup ## format, lints, documentation, licences
 	else \
 		echo "cargo-deny is not installed: tests/tests/licences.rs has checked licences and sources, advisories are unchecked"; \
 	fi
+	@if command -v cargo-semver-checks >/dev/null 2>&1; then \
+		scripts/semver.sh $(BASELINE); \
+	else \
+		echo "cargo-semver-checks is not installed: docs/public-api.txt has been compared, types and traits were not"; \
+	fi
 
-# Where the seed differs, so do the cases.
-fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number
+# Where the seed differs, so do the cases. libfuzzer compiles all packages anew, into a folder of their own.
+fuzz: setup ## components, snapshots and plans, ten minutes each; FUZZ_SECONDS=number, FUZZ_ENGINE=own|libfuzzer
+ifeq ($(FUZZ_ENGINE),libfuzzer)
+	scripts/fuzz.sh run $(FUZZ_SECONDS)
+else
 	HOMEOSTAT_FUZZ_SECONDS=$(FUZZ_SECONDS) HOMEOSTAT_FUZZ_SEED=$$(date +%s) \
 		$(CARGO) test --release --locked --test fuzz -- --nocapture --test-threads=1
+endif
 
 bench: setup ## what a decision costs, the component against the native call
 	$(CARGO) bench --locked -p benches
@@ -79,5 +94,9 @@ public-api: setup ## write docs/public-api.txt, the list of what other programs 
 	$(DOC)
 	BLESS=1 $(CARGO) test --release --locked --test surface -- --include-ignored
 
+semver: setup ## what other programs can use, against an earlier commit; BASELINE=revision
+	scripts/semver.sh $(BASELINE)
+
 fmt: ## format the sources
 	$(CARGO) fmt --all
+	$(CARGO) fmt --all --manifest-path fuzz/Cargo.toml

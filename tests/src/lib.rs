@@ -3,13 +3,11 @@
 
 pub mod fuzz;
 pub mod histories;
-pub mod processor;
 pub mod random;
 mod recording;
-pub mod snapshots;
 pub mod source;
-pub mod wasm;
 pub mod world;
 
+pub use cases::{processor, snapshots, wasm};
 pub use recording::Recording;
 pub use scenario::{build, session};

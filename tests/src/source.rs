@@ -32,7 +32,8 @@ fn walk(folder: &Path, below: &str, found: &mut Vec<SourceFile>) -> std::io::Res
         let kind = entry.file_type()?;
         if kind.is_dir() {
             let is_output = entry.path().join("CACHEDIR.TAG").exists();
-            if name != ".git" && name != "target" && !is_output {
+            let is_fuzzed = path.starts_with("fuzz/") && matches!(name.as_str(), "corpus" | "crashes");
+            if name != ".git" && name != "target" && !is_output && !is_fuzzed {
                 walk(&entry.path(), &path, found)?;
             }
         } else if kind.is_file() && name != ".git" {

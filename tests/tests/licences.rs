@@ -2,6 +2,7 @@
 //! cargo's own metadata is judged. (`deny.toml` is the same list for cargo-deny, where that is installed.)
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
@@ -89,13 +90,14 @@ fn expressions_are_understood() {
     }
 }
 
-fn packages() -> Vec<Value> {
+fn packages(manifest: &str) -> Vec<Value> {
     let version = Command::new("rustc").arg("-vV").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     // Packages of other systems are not downloaded, so that they cannot be judged offline.
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", host])
+        .args(["--manifest-path", manifest])
         .current_dir(root())
         .output()
         .unwrap();
@@ -106,10 +108,20 @@ fn packages() -> Vec<Value> {
 
 #[test]
 fn every_package_may_be_used() {
-    let packages = packages();
+    judge(&packages("Cargo.toml"));
+}
+
+#[test]
+#[ignore = "it needs the fuzzer's packages, which `make check` downloads"]
+fn every_package_of_the_fuzzer_may_be_used() {
+    judge(&packages("fuzz/Cargo.toml"));
+}
+
+#[track_caller]
+fn judge(packages: &[Value]) {
     assert!(packages.len() > 100, "{} packages are too few to be true", packages.len());
     let mut found = Vec::new();
-    for package in &packages {
+    for package in packages {
         let name = format!("{} {}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap());
         let licence = package["license"].as_str();
         if package["source"].is_null() {
@@ -132,6 +144,43 @@ fn every_package_may_be_used() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A lock file: what each package, by name and version, depends on.
+fn locked(path: &str) -> BTreeMap<(String, String), Vec<String>> {
+    let text = std::fs::read_to_string(root().join(path)).unwrap();
+    let field = |package: &str, name: &str| {
+        let line = package.lines().find_map(|line| line.strip_prefix(&format!("{name} = \"")))?;
+        Some(line.trim_end_matches('"').to_owned())
+    };
+    let read = |package: &str| {
+        let source = field(package, "source");
+        assert!(source.is_none_or(|source| source == REGISTRY), "{path}: another source in {package}");
+        let listed = package.split("dependencies = [").nth(1).unwrap_or("");
+        let dependencies = listed.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+        ((field(package, "name").unwrap(), field(package, "version").unwrap()), dependencies)
+    };
+    text.split("[[package]]").skip(1).map(read).collect()
+}
+
+#[test]
+fn what_is_fuzzed_is_what_is_built() {
+    let (built, fuzzed) = (locked("Cargo.lock"), locked("fuzz/Cargo.lock"));
+    // All below ours; what bolero is made of may have other versions.
+    let mut to_see: Vec<String> = ["cases", "tests", "hostile-guests-artifact"].map(str::to_owned).to_vec();
+    let mut seen = BTreeSet::new();
+    while let Some(wanted) = to_see.pop() {
+        let (name, version) = wanted.split_once(' ').unwrap_or((&wanted, ""));
+        let matches = fuzzed.iter().filter(|((n, v), _)| n == name && (version.is_empty() || v == version));
+        for (package, dependencies) in matches {
+            if seen.insert(package.clone()) {
+                to_see.extend(dependencies.iter().cloned());
+            }
+        }
+    }
+    assert!(seen.len() > 100, "{} packages are too few to be true", seen.len());
+    let differ: Vec<_> = seen.iter().filter(|package| !built.contains_key(*package)).collect();
+    assert!(differ.is_empty(), "fuzz/Cargo.lock has other versions than Cargo.lock: {differ:?}");
 }
 
 #[test]
