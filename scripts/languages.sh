@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests of deciders in other languages run the compilers that their authors would: clang and lld for C, node and npm
-# for JavaScript and AssemblyScript. This installs Debian's where there are none.
+# for JavaScript, TypeScript and AssemblyScript. This installs Debian's where there are none.
 set -euo pipefail
 
 wanted=()

@@ -27,7 +27,7 @@ fn build() -> Result<(), Box<dyn Error>> {
     common.push((root.join("LICENSE"), "LICENSE".into()));
 
     let mut list = String::from("const TEMPLATES: &[(&str, &str, &str)] = &[\n");
-    for language in ["rust", "javascript", "c", "assemblyscript"] {
+    for language in ["rust", "javascript", "typescript", "c", "assemblyscript"] {
         let mut files = common.clone();
         if language == "rust" {
             walk(&root.join("host/scaffold/templates/rust"), "", &mut files)?;
@@ -36,6 +36,10 @@ fn build() -> Result<(), Box<dyn Error>> {
             files.retain(|(_, path)| !path.starts_with("vendor/") || !path.contains("/tests"));
         } else {
             walk(&root.join("examples/languages").join(language), "", &mut files)?;
+        }
+        if language == "typescript" {
+            let shared = ["homeostat.js", "homeostat.d.ts", "build.mjs"];
+            files.extend(shared.map(|name| (root.join("examples/languages/javascript").join(name), name.to_owned())));
         }
         files.sort_by(|one, other| one.1.cmp(&other.1));
         for (file, path) in files {
@@ -56,7 +60,7 @@ fn walk(folder: &Path, below: &str, files: &mut Files) -> Result<(), Box<dyn Err
         let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is no text"))?;
         let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
         let kind = entry.file_type()?;
-        if kind.is_dir() && !matches!(name.as_str(), "node_modules" | "target") {
+        if kind.is_dir() && !matches!(name.as_str(), "node_modules" | "target" | "build") {
             walk(&entry.path(), &path, files)?;
         } else if kind.is_file() && !name.ends_with(".wasm") && name != "package-lock.json" {
             files.push((entry.path(), path));

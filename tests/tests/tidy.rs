@@ -318,3 +318,18 @@ fn the_pages_show_the_ladder_as_it_is() {
     let (_, table) = ladder.split_once("\n\n").unwrap();
     assert!(text("docs/contract.md").contains(table.trim_end()), "docs/contract.md has another ladder than ladder.txt");
 }
+
+/// Whoever writes a policy finds each record's fields on the page for authors.
+#[test]
+fn the_guide_for_authors_names_every_field_of_the_contract() {
+    let contract = std::fs::read_to_string(root().join("wit/decider.wit")).unwrap();
+    let guide = std::fs::read_to_string(root().join("docs/policy-authors.md")).unwrap();
+    let fields: Vec<&str> = contract
+        .lines()
+        .filter_map(|line| line.strip_prefix("        ")?.split_once(": ").map(|(name, _)| name))
+        .filter(|name| name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'))
+        .collect();
+    assert!(fields.len() > 60, "{fields:?}");
+    let missing = fields.iter().filter(|field| !guide.contains(&format!("`{field}`"))).map(ToString::to_string);
+    none(missing.collect(), "not in docs/policy-authors.md");
+}

@@ -1,16 +1,16 @@
-// node build.mjs [OUT.wasm] (see build.sh): makes a component of decider.js. It imports nothing: the engine's clock, randomness, console
-// and network are left out.
+// node build.mjs OUT.wasm [SOURCE.js], in this folder (see build.sh): makes a component of decider.js, or of the source. It imports
+// nothing: the engine's clock, randomness, console and network are left out.
 import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, resolve } from 'node:path';
 
 import { componentize } from '@bytecodealliance/componentize-js';
 
-const here = dirname(fileURLToPath(import.meta.url));
-const out = resolve(process.argv[2] ?? join(here, 'ladder-javascript.wasm'));
+const [to, source = 'decider.js'] = process.argv.slice(2);
+if (to === undefined) throw new Error('node build.mjs OUT.wasm [SOURCE.js]');
+const out = resolve(to);
 const { component, imports } = await componentize({
-  sourcePath: join(here, 'decider.js'),
-  witPath: join(here, 'wit/decider.wit'),
+  sourcePath: resolve(source),
+  witPath: resolve('wit/decider.wit'),
   worldName: 'decider',
   disableFeatures: ['random', 'clocks', 'stdio', 'http', 'fetch-event'],
 });

@@ -12,8 +12,10 @@ const MAX_NAME: usize = 64;
 pub enum Language {
     /// Rust, with the types, the facts and the ladder of this repository, vendored.
     Rust,
-    /// JavaScript, with types for TypeScript.
+    /// JavaScript.
     JavaScript,
+    /// TypeScript, checked and made JavaScript of by its own compiler.
+    TypeScript,
     /// C.
     C,
     /// AssemblyScript.
@@ -22,13 +24,15 @@ pub enum Language {
 
 impl Language {
     /// Every language, in the order of the documentation.
-    pub const ALL: &'static [Language] = &[Language::Rust, Language::JavaScript, Language::C, Language::AssemblyScript];
+    pub const ALL: &'static [Language] =
+        &[Language::Rust, Language::JavaScript, Language::TypeScript, Language::C, Language::AssemblyScript];
 
     /// The word on the command line, and the template's folder.
     pub const fn word(self) -> &'static str {
         match self {
             Language::Rust => "rust",
             Language::JavaScript => "javascript",
+            Language::TypeScript => "typescript",
             Language::C => "c",
             Language::AssemblyScript => "assemblyscript",
         }
@@ -39,6 +43,7 @@ impl Language {
         match self {
             Language::Rust => "ladder-rust",
             Language::JavaScript => "ladder-javascript",
+            Language::TypeScript => "ladder-typescript",
             Language::C => "ladder-c",
             Language::AssemblyScript => "ladder-assemblyscript",
         }

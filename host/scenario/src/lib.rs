@@ -18,6 +18,7 @@ mod render;
 mod report;
 pub mod session;
 mod snapshot;
+pub mod typical;
 mod words;
 
 pub use case::{Case, Malformed, Script};

@@ -22,6 +22,9 @@ pub(crate) enum Trouble {
     Invalid { kind: u32, until: Millis },
 }
 
+/// So often a decider may fail in a run without a fault.
+const MOST_FAILURES: u32 = 200;
+
 /// How far ahead the decider is asked when it says that nothing is due.
 const DAY_MS: Millis = 86_400_000;
 
@@ -60,7 +63,13 @@ impl Sim<'_> {
                 self.not_the_decider(call);
                 Err(failure)
             }
-            None => (self.decide)(&snapshot),
+            None => {
+                let answer = (self.decide)(&snapshot);
+                if let Err(failure) = &answer {
+                    self.failed_by_itself(failure);
+                }
+                answer
+            }
         };
         let result = match (result, self.trouble) {
             (Ok(plan), Trouble::Invalid { kind, until }) if until > self.now => {
@@ -87,6 +96,15 @@ impl Sim<'_> {
         }
         self.answered();
         inputs.push_back(Input::Decided { call, result });
+    }
+
+    /// One that fails on and on is not waited for until it had its time to settle: each call may use up all that a call may use.
+    fn failed_by_itself(&mut self, failure: &DeciderFailure) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures == MOST_FAILURES {
+            let DeciderFailure { class, detail, .. } = failure;
+            self.broken("L1", format!("it failed {MOST_FAILURES} times by itself, at last with {class}: {detail}"));
+        }
     }
 
     fn trouble(&mut self, fault: FaultKind, snapshot: &Snapshot, inputs: &mut VecDeque<Input>) {

@@ -69,6 +69,8 @@ pub(crate) struct Sim<'a> {
     pub blame: Vec<u8>,
     pub last_rule: Vec<u8>,
     pub plans: u32,
+    /// How often the decider failed by itself.
+    pub failures: u32,
     pub found: Option<Violation>,
     pub tally: Tally,
     pub trace: Option<Trace>,
@@ -159,6 +161,7 @@ impl<'a> Sim<'a> {
             blame: Vec::new(),
             last_rule: Vec::new(),
             plans: 0,
+            failures: 0,
             found: None,
             trace,
             tape: None,

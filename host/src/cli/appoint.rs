@@ -179,9 +179,14 @@ pub(super) async fn take_over(host: HostHandle, path: PathBuf, bytes: Arc<[u8]>)
             let report = job.decided().await;
             let mut lines = found(&report);
             let Entry { digest, .. } = &report.candidate;
-            let (title, digest) = (report.candidate.title(), step::text::short(digest));
+            let digest = step::text::short(digest);
+            // What could not be loaded has told no name.
+            let candidate = match report.candidate.name.is_empty() {
+                true => digest,
+                false => format!("{} ({digest})", report.candidate.title()),
+            };
             let (text, ms) = (&report.text, began.elapsed().as_millis());
-            lines.push(format!("{file}: {title} ({digest}): {text}, after {ms} ms"));
+            lines.push(format!("{file}: {candidate}: {text}, after {ms} ms"));
             lines
         }
     }
@@ -193,17 +198,17 @@ fn found(report: &SwapReport) -> Vec<String> {
     let Some(compared) = &shadow.compared else { return Vec::new() };
     let mut lines = vec![format!("shadow: {}", shadow.text)];
     for one in compared.divergences.iter().take(LISTED) {
-        let (was, is, direction) = (&one.active, &one.candidate, one.direction.label());
         let whose = one.first.name.as_ref().map(|name| format!(", first {name}")).unwrap_or_default();
-        lines.push(format!(
-            "  {direction}: {} {} -> {} {}, {} of {}{whose}",
-            was.rule,
-            was.verb,
-            is.rule,
-            is.verb,
-            step::text::counted(one.decisions, "decision"),
-            step::text::counted(one.slots, "node")
-        ));
+        let often = match (one.slots, one.decisions) {
+            // Of a pass that has no plan no node can be told.
+            (0, 1) => "1 pass".to_owned(),
+            (0, passes) => format!("{passes} passes"),
+            (slots, decisions) => {
+                format!("{} of {}", step::text::counted(decisions, "decision"), step::text::counted(slots, "node"))
+            }
+        };
+        let [was, is] = [&one.active, &one.candidate].map(|told| format!("{} {}", told.rule, told.verb));
+        lines.push(format!("  {}: {} -> {}, {often}{whose}", one.direction.label(), was.trim(), is.trim()));
     }
     lines
 }

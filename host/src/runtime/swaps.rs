@@ -261,19 +261,29 @@ impl Runtime {
         let digest = ready.entry.digest.clone();
         let identity = ready.decider.identity();
         let previous = std::mem::replace(&mut self.parts.decider, ready.decider);
-        self.swaps.end_watch(Watched::Replaced(now));
         let was = self.swaps.document.active.clone();
+        // Who takes over when it fails. Where it was in force already and is watched, that is who it was before.
+        let running = self.swaps.document.watch.clone().zip(self.swaps.fallback.clone());
+        let before = match running.filter(|_| was == digest) {
+            Some((watch, fallback)) => Some((Watch { limit: limit.or(watch.limit), ..watch }, fallback)),
+            None if was == digest => None,
+            None => {
+                let failed_before = failed_nodes(&self.parts.driver);
+                let digest = digest.clone();
+                let watch = Watch { revision, digest, until_ms: now, previous: was, limit, failed_before };
+                Some((watch, previous))
+            }
+        };
+        self.swaps.end_watch(Watched::Replaced(now));
         let document = &mut self.swaps.document;
         document.activate(&digest, now, by);
         if document.entry(&digest).is_none() {
             document.keep(ready.entry);
         }
-        let until_ms = watch_ms.filter(|_| was != digest).map(|span| now.saturating_add(span));
-        if let Some(until_ms) = until_ms {
-            let failed_before = failed_nodes(&self.parts.driver);
-            document.watch =
-                Some(Watch { revision, digest: digest.clone(), until_ms, previous: was, limit, failed_before });
-            self.swaps.fallback = Some(previous);
+        let until_ms = watch_ms.filter(|_| before.is_some()).map(|span| now.saturating_add(span));
+        if let (Some(until_ms), Some((watch, fallback))) = (until_ms, before) {
+            document.watch = Some(Watch { revision, until_ms, ..watch });
+            self.swaps.fallback = Some(fallback);
             self.swaps.watched = watched;
         }
         let outcome = if until_ms.is_some() { Outcome::Watching } else { Outcome::Switched };

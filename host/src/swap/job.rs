@@ -249,7 +249,7 @@ impl Run {
                 "watched to the end; nothing spoke against it".to_owned(),
             ),
             Watched::Replaced(at_ms) => {
-                (StageStatus::Cancelled, Outcome::Switched, at_ms, "another decider was put in force".to_owned())
+                (StageStatus::Cancelled, Outcome::Switched, at_ms, "another swap took its place".to_owned())
             }
             Watched::RolledBack(at_ms, why) => (StageStatus::Failed, Outcome::RolledBack, at_ms, why),
         };

@@ -1,5 +1,6 @@
 //! `homeostat decider`.
 
+use hostile_guests_artifact as guests;
 use serde_json::Value;
 
 use super::{Folder, example, homeostat, json, refused, text};
@@ -117,5 +118,11 @@ fn what_it_costs_is_measured_beside_the_built_in_one() {
     let starved = homeostat(&["decider", "bench", "--nodes", "20", "--limit", "fuel-base=1000"]);
     let said = format!("{}{}", text(&starved.stdout), text(&starved.stderr));
     assert!(said.contains("fuel"), "{said}");
+    // One that fails does not keep the others from being measured, and is no success.
+    let empty = folder.file("empty.wasm", guests::NO_DECISIONS);
+    let failed = homeostat(&["decider", "bench", &empty, &other, "--nodes", "20,1"]);
+    let (table, said) = (text(&failed.stdout), text(&failed.stderr));
+    assert_eq!((failed.status.code(), table.lines().count()), (Some(1), 7), "{table}{said}");
+    assert!(said.contains(&format!("{empty} (invalid-plan, for 20 nodes): node 0 has no decision")), "{said}");
     refused(&["decider", "bench", "--nodes", "0"]);
 }

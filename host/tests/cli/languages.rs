@@ -1,11 +1,11 @@
 //! `homeostat decider new`, in every language: the project builds with its one command, the component imports nothing, passes what
 //! the built-in decider passes, and decides as that does on snapshots that nobody thought of.
 //!
-//! Needs clang and lld for C, node and npm for JavaScript and AssemblyScript (`make test` sees to them), and a way to compile guests
+//! Needs clang and lld for C, node and npm for JavaScript, TypeScript and AssemblyScript (`make test` sees to them), and a way to compile guests
 //! for Rust. `HOMEOSTAT_SKIP_LANGUAGES=c,javascript` leaves out what a machine cannot have.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use decider::{Group, Intent, NO_INDEX, NodeRow, Nodes, Settings, Snapshot, Template};
 use homeostat::sandbox::{Limits, LoadedDecider, Sandbox};
@@ -34,6 +34,21 @@ fn skipped(language: &str) -> bool {
 
 /// The component of a new project, and the project.
 fn built(language: &str, folder: &Folder) -> (PathBuf, PathBuf) {
+    let project = begun(language, folder);
+    let component = project.join("out.wasm");
+    let output = build(&project, &component);
+    assert!(
+        output.status.success(),
+        "build.sh for {language}: {}\n{}{}\n({VARIABLE}={language} leaves it out)",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    (component, project)
+}
+
+/// A new project, with what npm installs.
+fn begun(language: &str, folder: &Folder) -> PathBuf {
     let project = folder.0.join("night-shift");
     let at = project.to_str().unwrap();
     let output = homeostat(&["decider", "new", "night-shift", "--lang", language, "--folder", at]);
@@ -41,9 +56,12 @@ fn built(language: &str, folder: &Folder) -> (PathBuf, PathBuf) {
     if project.join("package.json").is_file() {
         std::os::unix::fs::symlink(packages(language, &project), project.join("node_modules")).unwrap();
     }
-    let component = project.join("out.wasm");
+    project
+}
+
+fn build(project: &Path, component: &Path) -> Output {
     let mut build = Command::new(project.join("build.sh"));
-    build.arg(&component).env("HOMEOSTAT", env!("CARGO_BIN_EXE_homeostat")).stdin(Stdio::null());
+    build.arg(component).env("HOMEOSTAT", env!("CARGO_BIN_EXE_homeostat")).stdin(Stdio::null());
     // What the outer cargo sets belongs to it.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
@@ -54,15 +72,7 @@ fn built(language: &str, folder: &Folder) -> (PathBuf, PathBuf) {
             build.env_remove(name);
         }
     }
-    let output = build.output().unwrap();
-    assert!(
-        output.status.success(),
-        "build.sh for {language}: {}\n{}{}\n({VARIABLE}={language} leaves it out)",
-        output.status,
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    (component, project)
+    build.output().unwrap()
 }
 
 /// A folder for the search path with what every `build.sh` uses, and no compiler.
@@ -82,6 +92,7 @@ fn a_build_names_what_is_missing_and_how_to_get_it() {
     for (language, missing, advice) in [
         ("rust", "cargo", "rustup.rs"),
         ("javascript", "npm", "node 20"),
+        ("typescript", "npm", "node 20"),
         ("c", "clang", "apt-get install clang lld"),
         ("assemblyscript", "npm", "node 20"),
     ] {
@@ -253,6 +264,26 @@ fn a_new_decider_in_c_builds_and_is_the_ladder() {
 #[test]
 fn a_new_decider_in_javascript_builds_and_is_the_ladder() {
     a_new_decider_in("javascript");
+}
+
+/// What the compiler makes of it is a decider in JavaScript; that one plays all scenarios.
+#[test]
+fn a_new_decider_in_typescript_is_checked_builds_and_is_the_ladder() {
+    if skipped("typescript") {
+        return;
+    }
+    let folder = Folder::new("new-typescript");
+    let (component, project) = built("typescript", &folder);
+    decides_as_the_ladder(&component, 20);
+    // A word that the contract does not have is no program.
+    let source = project.join("decider.ts");
+    let typo = std::fs::read_to_string(&source).unwrap().replace("'mark-destroyed'", "'mark-as-destroyed'");
+    std::fs::write(&source, typo).unwrap();
+    let other = project.join("other.wasm");
+    let output = build(&project, &other);
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(!output.status.success() && said.contains("decider.ts") && said.contains("mark-as-destroyed"), "{said}");
+    assert!(!other.exists());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Folder, example, refused, text};
+use super::{Folder, example, homeostat, refused, text};
 
 #[test]
 fn what_cannot_be_written_is_refused_before_anything_is_simulated() {
@@ -70,4 +70,19 @@ fn an_interrupt_says_how_far_it_was() {
         assert_eq!(output.status.code(), Some(130), "{args:?}: {stderr}");
         assert!(stderr.contains("interrupted: ") && stderr.contains(said), "{args:?}: {stderr}");
     }
+}
+
+/// A loop without an end uses up its fuel in each call: nobody waits until such a fleet had its time to settle.
+#[test]
+fn one_that_fails_on_and_on_is_reported_before_long() {
+    let folder = Folder::new("simulate-spin");
+    let file = folder.file("spin.wasm", hostile_guests_artifact::SPIN);
+    let (fleet, trace) = (example("web.toml"), folder.0.join("trace.txt"));
+    let mut args = vec!["simulate", &fleet, "--decider", &file, "--limit", "fuel-base=2000000", "--shrink", "1ms"];
+    args.extend(["--trace", trace.to_str().unwrap()]);
+    let output = homeostat(&args);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
+    assert!(said.contains("L1 is broken: it failed 200 times by itself, at last with out-of-fuel"), "{said}");
+    assert!(said.contains("seed 0"), "{said}");
 }

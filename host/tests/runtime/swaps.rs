@@ -246,6 +246,24 @@ async fn one_that_fails_while_it_is_watched_is_rolled_back_and_the_same_pass_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_for_again_while_it_is_watched_is_still_taken_back() {
+    let (fake, disk) = (FakeBackend::keyed(), Disk::default());
+    let host = started(&fake, &disk).await;
+    converged(&host, 30).await;
+    let bad = odd("bad", Fault::Fails(4, "panicked"));
+    let first = host.swap(wish(bad.clone(), watched())).await.unwrap().job.unwrap();
+    assert_eq!(first.decided().await.outcome, Some(Outcome::Watching));
+    let again = host.swap(wish(bad.clone(), watched())).await.unwrap().job.unwrap();
+    assert_eq!(again.decided().await.outcome, Some(Outcome::Watching));
+    assert_eq!(first.ended().await.outcome, Some(Outcome::Switched));
+    assert!(fake.die(&fake.lease_of("web-1").unwrap(), "exit status 9"));
+    assert_eq!(again.ended().await.outcome, Some(Outcome::RolledBack));
+    assert_eq!((active(&host).await, folded(&host).await), ("native".into(), "native".into()));
+    converged(&host, 3).await;
+    clean(&fake);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rise_in_failed_nodes_rolls_back_where_that_was_asked_for() {
     for (limit, rolled_back) in
         [(Some(FailedLimit::Nodes(2)), true), (Some(FailedLimit::Percent(50)), true), (None, false)]

@@ -1,6 +1,7 @@
 //! Generated snapshots: the same seed gives the same ones on every machine.
 
 use decider::{Group, NO_INDEX, NodeRow, Nodes, Settings, Snapshot, Stage, Template};
+use scenario::typical::{self, GROUPS, KINDS, TEMPLATES};
 
 /// splitmix64: small, fast, and good enough to spread cases.
 #[derive(Clone, Debug)]
@@ -35,11 +36,6 @@ impl Random {
         items[self.below(items.len() as u64) as usize]
     }
 }
-
-/// Templates that generated nodes refer to.
-const TEMPLATES: u32 = 4;
-/// Groups that generated nodes refer to.
-const GROUPS: u32 = 3;
 
 /// A snapshot that a pass could never see but a decider must bear: every stage, intent, pending and ambiguous operation,
 /// drift, unknown codes, and instants at the ends of time and around now.
@@ -122,29 +118,10 @@ pub fn plausible(random: &mut Random, rows: usize) -> Snapshot {
     let now_ms = 1_700_000_000_000;
     let mut nodes = Nodes::with_capacity(rows);
     for node in 0..rows as u32 {
-        nodes.push(plausible_row(random, node, now_ms));
+        let soon = now_ms + random.below(60_000);
+        nodes.push(typical::row(node, random.below(u64::from(KINDS)) as u32, soon));
     }
     snapshot(now_ms, 7, nodes)
-}
-
-fn plausible_row(random: &mut Random, node: u32, now_ms: u64) -> NodeRow {
-    let vacant = NodeRow::vacant(node, node % GROUPS, node / GROUPS, node % TEMPLATES);
-    let held = NodeRow { attempt: u64::from(node) + 1, template: node % TEMPLATES, ..vacant };
-    let soon = now_ms + random.below(60_000);
-    match random.below(20) {
-        0 => vacant,
-        1 => NodeRow { stage: Stage::New.code(), ..held },
-        2 => NodeRow { stage: Stage::LeaseRequested.code(), pending: 1, pending_deadline: soon, ..held },
-        3 => NodeRow { stage: Stage::LeaseCreated.code(), live: 1, probe_at: soon, ..held },
-        4 => NodeRow { stage: Stage::EndpointKnown.code(), live: 3, ..held },
-        5 => NodeRow { stage: Stage::BootstrapRunning.code(), live: 7, stage_deadline: soon, ..held },
-        6 => NodeRow { stage: Stage::Joined.code(), live: 7, ..held },
-        7 => NodeRow { stage: Stage::Failed.code(), live: 1, failures: 2, ..held },
-        8 => NodeRow { stage: Stage::Destroyed.code(), intent: 1, restart_at: soon, ..held },
-        9 => NodeRow { stage: Stage::Dormant.code(), live: 7, desired_template: (node + 1) % TEMPLATES, ..held },
-        10 => NodeRow { stage: Stage::Dormant.code(), live: 1, intent: 1, next_effect_at: soon, ..held },
-        _ => NodeRow { stage: Stage::Dormant.code(), live: 7, ..held },
-    }
 }
 
 fn snapshot(now_ms: u64, generation: u64, nodes: Nodes) -> Snapshot {

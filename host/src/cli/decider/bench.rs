@@ -43,6 +43,9 @@ struct Cell {
     fuel: u64,
     times_built_in: f64,
     failure: Option<String>,
+    /// What is wrong with it, in words; empty where nothing is.
+    #[serde(skip)]
+    detail: String,
 }
 
 pub(super) fn run(files: &[PathBuf], nodes: &[u32], limits: &Limits, terminal: &Terminal) -> Result<(), Failure> {
@@ -68,10 +71,26 @@ pub(super) fn run(files: &[PathBuf], nodes: &[u32], limits: &Limits, terminal: &
             calls,
         });
     }
+    let failed = failures(&deciders);
     if terminal.is_json() {
-        return terminal.print_json(&Report { schema: "homeostat.decider-bench/v1", deciders });
+        terminal.print_json(&Report { schema: "homeostat.decider-bench/v1", deciders })?;
+    } else {
+        terminal.print(&text(&deciders, terminal))?;
     }
-    terminal.print(&text(&deciders, terminal))
+    // The others are measured all the same.
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(anyhow::anyhow!("{}", failed.join("; ")))) }
+}
+
+/// Each decider that failed, once, for the first of the fleets that it failed for.
+fn failures(deciders: &[Measured]) -> Vec<String> {
+    let of = |decider: &Measured| {
+        let cell = decider.calls.iter().find(|cell| cell.failure.is_some())?;
+        let (file, failure) = (decider.file.as_deref().unwrap_or("built-in"), cell.failure.as_deref()?);
+        let nodes = if cell.nodes == 1 { "node" } else { "nodes" };
+        let detail = &cell.detail;
+        Some(format!("{file} ({failure}, for {} {nodes}): {detail}", cell.nodes))
+    };
+    deciders.iter().filter_map(of).collect()
 }
 
 fn measure(decider: &LoadedDecider, snapshot: &Snapshot, base_ns: Option<u64>) -> Cell {
@@ -84,16 +103,19 @@ fn measure(decider: &LoadedDecider, snapshot: &Snapshot, base_ns: Option<u64>) -
         let answer = decider.reconcile(snapshot);
         times.push(u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX));
         failure = match answer {
-            Err(failure) => Some(failure.class().to_owned()),
+            Err(failure) => Some((failure.class().to_owned(), failure.to_string())),
             // What the engine would refuse is no decision, however fast.
-            Ok(plan) => check_plan(&plan, snapshot, rules).is_err().then(|| "invalid-plan".to_owned()),
+            Ok(plan) => {
+                check_plan(&plan, snapshot, rules).err().map(|error| ("invalid-plan".to_owned(), error.to_string()))
+            }
         };
     }
+    let (failure, detail) = failure.map_or((None, String::new()), |(class, detail)| (Some(class), detail));
     let mut counted = times.split_off(1.min(times.len()));
     counted.sort_unstable();
     let call_ns = counted.get(counted.len() / 2).copied().unwrap_or_default();
     let times_built_in = call_ns as f64 / base_ns.unwrap_or(call_ns).max(1) as f64;
-    Cell { nodes, calls: counted.len(), call_ns, fuel: decider.fuel_used(), times_built_in, failure }
+    Cell { nodes, calls: counted.len(), call_ns, fuel: decider.fuel_used(), times_built_in, failure, detail }
 }
 
 fn text(deciders: &[Measured], terminal: &Terminal) -> String {

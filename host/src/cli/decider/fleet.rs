@@ -1,9 +1,8 @@
-//! A fleet of any size to ask deciders about: most nodes steady, some on their way up or down, few in trouble.
+//! A fleet of any size to ask deciders about.
 
-use decider::{Group, NodeRow, Nodes, Settings, Snapshot, Stage, Template};
+use decider::{Group, NodeRow, Nodes, Settings, Snapshot, Template};
+use scenario::typical::{self, GROUPS, KINDS, TEMPLATES};
 
-const GROUPS: u32 = 3;
-const TEMPLATES: u32 = 4;
 const NOW_MS: u64 = 1_700_000_000_000;
 
 /// The same for the same number, everywhere.
@@ -37,23 +36,8 @@ pub(super) fn typical(count: u32) -> Snapshot {
 }
 
 fn row(node: u32) -> NodeRow {
-    let vacant = NodeRow::vacant(node, node % GROUPS, node / GROUPS, node % TEMPLATES);
-    let held = NodeRow { attempt: u64::from(node) + 1, template: node % TEMPLATES, ..vacant };
     // Fibonacci hashing: neighbours differ, and there is no pattern for a branch predictor.
     let mixed = node.wrapping_add(1).wrapping_mul(0x9e37_79b9);
     let soon = NOW_MS + u64::from(mixed % 60_000);
-    match (mixed >> 16) % 20 {
-        0 => vacant,
-        1 => NodeRow { stage: Stage::New.code(), ..held },
-        2 => NodeRow { stage: Stage::LeaseRequested.code(), pending: 1, pending_deadline: soon, ..held },
-        3 => NodeRow { stage: Stage::LeaseCreated.code(), live: 1, probe_at: soon, ..held },
-        4 => NodeRow { stage: Stage::EndpointKnown.code(), live: 3, ..held },
-        5 => NodeRow { stage: Stage::BootstrapRunning.code(), live: 7, stage_deadline: soon, ..held },
-        6 => NodeRow { stage: Stage::Joined.code(), live: 7, ..held },
-        7 => NodeRow { stage: Stage::Failed.code(), live: 1, failures: 2, ..held },
-        8 => NodeRow { stage: Stage::Destroyed.code(), intent: 1, restart_at: soon, ..held },
-        9 => NodeRow { stage: Stage::Dormant.code(), live: 7, desired_template: (node + 1) % TEMPLATES, ..held },
-        10 => NodeRow { stage: Stage::Dormant.code(), live: 1, intent: 1, next_effect_at: soon, ..held },
-        _ => NodeRow { stage: Stage::Dormant.code(), live: 7, ..held },
-    }
+    typical::row(node, (mixed >> 16) % KINDS, soon)
 }

@@ -15,9 +15,12 @@ pub enum Lang {
     /// Rust.
     #[value(name = "rust")]
     Rust,
-    /// JavaScript, with types for TypeScript.
+    /// JavaScript.
     #[value(name = "javascript", alias = "js")]
     JavaScript,
+    /// TypeScript.
+    #[value(name = "typescript", alias = "ts")]
+    TypeScript,
     /// C.
     #[value(name = "c")]
     C,
@@ -31,6 +34,7 @@ impl Lang {
         match self {
             Lang::Rust => Language::Rust,
             Lang::JavaScript => Language::JavaScript,
+            Lang::TypeScript => Language::TypeScript,
             Lang::C => Language::C,
             Lang::AssemblyScript => Language::AssemblyScript,
         }

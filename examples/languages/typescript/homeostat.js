@@ -1,0 +1,1 @@
+../javascript/homeostat.js
