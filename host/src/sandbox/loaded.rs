@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use decider::{Description, Plan, Rule, Snapshot};
 use engine::io::{DeciderFailure, DeciderIdentity};
@@ -17,6 +18,7 @@ use super::contract::Contract;
 use super::error::LoadError;
 use super::failure::GuestFailure;
 use super::limits::Limits;
+use super::memory;
 
 /// A decider that passed admission and can be asked for plans, from any thread and any number of times. Each call has an
 /// instance of its own, so that nothing survives from one to the next.
@@ -56,6 +58,22 @@ pub struct Inspection {
 
 impl LoadedDecider {
     pub(super) fn load(
+        engine: &wasmtime::Engine,
+        bytes: &[u8],
+        limits: Arc<Limits>,
+        ticker: Arc<Ticker>,
+        cache: Option<&Cache>,
+    ) -> Result<LoadedDecider, LoadError> {
+        let began = Instant::now();
+        let loaded = Self::check(engine, bytes, limits, ticker, cache);
+        if began.elapsed() > memory::LONG {
+            // Also of what is refused.
+            memory::give_back();
+        }
+        loaded
+    }
+
+    fn check(
         engine: &wasmtime::Engine,
         bytes: &[u8],
         limits: Arc<Limits>,

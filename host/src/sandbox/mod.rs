@@ -24,6 +24,7 @@ mod failure;
 mod limits;
 mod linking;
 mod loaded;
+mod memory;
 mod store;
 mod thread;
 mod weight;
