@@ -80,6 +80,8 @@ fn many_nodes_are_known_again_within_a_moment() {
         (back && held.iter().all(|one| one.pid.is_some_and(is_running))).then_some(())
     });
     println!("{} of them died meanwhile: replaced in {} ms", dead.len(), began.elapsed().as_millis());
+    // A probe that still runs bears the label as well.
+    place.durably_converged();
     let now = boots(&ledger.look(&place));
     let kept = known.iter().filter(|(key, pid)| now.get(*key) == Some(*pid)).count();
     assert_eq!(kept, nodes as usize - dead.len(), "the others go on");
